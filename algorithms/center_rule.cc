@@ -103,9 +103,9 @@ absl::StatusOr<std::unique_ptr<CenterRule>> MakeCenterRule(const CenterRuleOptio
   if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
   if (absl::Status status = CheckLearningRate(options.schedule); !status.ok()) return status;
   if (options.groups < 1) return absl::InvalidArgumentError(absl::StrCat(step->name, " rule: groups is 0"));
-  if (!(options.staleness_power >= 0 && options.staleness_power <= 4)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(step->name, " rule: staleness_power is ", options.staleness_power, "; allowed is 0 to 4"));
+  if (!(options.staleness_power >= 0 && options.staleness_power <= kStalenessPowerMax)) {
+    return absl::InvalidArgumentError(absl::StrCat(step->name, " rule: staleness_power is ", options.staleness_power,
+                                                   "; allowed is 0 to ", kStalenessPowerMax));
   }
   step->optimizer = options.optimizer;
   step->schedule = options.schedule;

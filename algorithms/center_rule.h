@@ -26,7 +26,7 @@ struct Contribution {
   absl::Span<const float> values;
 };
 
-// How many groups and steps make a whole round. Under average, bmuf, slowmo and diloco, a smaller round moves the
+// How many groups and steps make a whole round. Under rules of distances (rule_facts.h), a smaller round moves the
 // center proportionally less.
 struct WholeRound {
   uint32_t groups = 0;    // The number of groups that train, in this round or not. 0: only this round's.
@@ -76,18 +76,20 @@ class CenterRule {
   virtual void Apply(absl::Span<const Contribution> from, const CenterBlock& block, absl::Span<float> answer) const = 0;
 };
 
+constexpr double kStalenessPowerMax = 4;
+
 struct CenterRuleOptions {
   RuleName rule = RuleName::kElastic;
   double alpha = 0;  // kElastic: the share of the distance by which group and center move; > 0, < 1.
   // kElastic: the encoding of answers. The rule rounds an answer to this encoding before it moves the center by the
   // answer. So center and groups move by the same values.
   Encoding answers = {};
-  // All but kElastic and kNone: the optimizer that steps the center. kAverage, kBmuf, kSlowMo and kDiLoCo need kSgd.
+  // Rules that answer with the center: the optimizer that steps it. Rules of distances need kSgd.
   OptimizerOptions optimizer = {};
   LearningRateOptions schedule = {};  // The learning-rate schedule of `optimizer`.
   uint32_t groups = 1;                // The number of groups of the job; >= 1.
-  uint64_t staleness_bound = 0;       // kSsp: >= 1.
-  double staleness_power = 0;         // kAsync, kSsp, kDownpour: 0 to 4.
+  uint64_t staleness_bound = 0;       // Rules of RulePace::kBounded: >= 1.
+  double staleness_power = 0;         // Rules that step the center but not in rounds: 0 to kStalenessPowerMax.
 };
 
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.

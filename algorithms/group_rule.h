@@ -4,9 +4,9 @@
 // The groups' half of an update rule: what a rank sends for its slice of the vector, and how it takes the answer. The
 // servers' half is center_rule.h.
 //
-//   parameters  (elastic, none)                  sends x. Answer d: x -= d. Momentum stays as it is (EAMSGD).
-//   gradients   (sync, async, ssp, downpour)     sends the sum of its gradients. Answer c: x = c.
-//   distances   (average, bmuf, slowmo, diloco)  sends anchor - x; anchor is the last center received. Answer c: x = c.
+//   parameters  (like elastic)  sends x. Answer d: x -= d. Momentum stays as it is (EAMSGD).
+//   gradients   (like sync)     sends the sum of its gradients. Answer c: x = c.
+//   distances   (like average)  sends anchor - x; anchor is the last center received. Answer c: x = c.
 //
 // Gradients and distances add up over steps. So an answer that comes one exchange late is still exact: the rank
 // subtracts the values that were answered from the values not yet sent. Buffers of the model have no gradient. Rules

@@ -135,41 +135,6 @@ void StepAdam(const OptimizerOptions& options, const OptimizerStep& step, absl::
   AdamKernel(scalars, gradient.data(), moments.data(), moments.data() + n, parameters.data(), n);
 }
 
-// Makes StepOptimizer an Optimizer that owns its state.
-class OwningOptimizer : public Optimizer {
- public:
-  OwningOptimizer(const OptimizerOptions& options, uint64_t values)
-      : options_(options), values_(values), state_(values * OptimizerStateValues(options)) {}
-
-  void Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters) override {
-    ABSL_ASSERT(gradient.size() == values_ && parameters.size() == values_);
-    StepOptimizer(options_, {learning_rate, ++steps_}, gradient, absl::MakeSpan(state_), parameters);
-  }
-
-  void Reset() override {
-    steps_ = 0;
-    std::fill(state_.begin(), state_.end(), 0.0f);
-  }
-
-  State Save() const override { return {steps_, state_}; }
-
-  absl::Status Restore(State state) override {
-    if (state.values.size() != state_.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("an optimizer's state has ", state.values.size(),
-                                                     " values; this optimizer has ", state_.size()));
-    }
-    steps_ = state.steps;
-    state_ = std::move(state.values);
-    return absl::OkStatus();
-  }
-
- private:
-  const OptimizerOptions options_;
-  const size_t values_;
-  uint64_t steps_ = 0;
-  std::vector<float> state_;
-};
-
 absl::Status OutOfRange(absl::string_view option, double value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("optimizer: ", option, " is ", value, "; allowed is ", allowed));
 }
@@ -177,6 +142,29 @@ absl::Status OutOfRange(absl::string_view option, double value, absl::string_vie
 bool IsFraction(double value) { return value >= 0 && value < 1; }
 
 }  // namespace
+
+Optimizer::Optimizer(const OptimizerOptions& options, uint64_t values)
+    : options_(options), values_(values), state_(values * OptimizerStateValues(options)) {}
+
+void Optimizer::Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters) {
+  ABSL_ASSERT(gradient.size() == values_ && parameters.size() == values_);
+  StepOptimizer(options_, {learning_rate, ++steps_}, gradient, absl::MakeSpan(state_), parameters);
+}
+
+void Optimizer::Reset() {
+  steps_ = 0;
+  std::fill(state_.begin(), state_.end(), 0.0f);
+}
+
+absl::Status Optimizer::Restore(State state) {
+  if (state.values.size() != state_.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an optimizer's state has ", state.values.size(), " values; this optimizer has ", state_.size()));
+  }
+  steps_ = state.steps;
+  state_ = std::move(state.values);
+  return absl::OkStatus();
+}
 
 // Each condition is written so that NaN is refused, too.
 absl::Status CheckOptimizer(const OptimizerOptions& options) {
@@ -205,7 +193,7 @@ absl::Status CheckOptimizer(const OptimizerOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values) {
   if (absl::Status checked = CheckOptimizer(options); !checked.ok()) return checked;
-  return std::make_unique<OwningOptimizer>(options, values);
+  return std::make_unique<Optimizer>(options, values);
 }
 
 uint32_t OptimizerStateValues(const OptimizerOptions& options) {

@@ -31,28 +31,35 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  // For a vector of `values` parameters. `options` pass CheckOptimizer.
+  Optimizer(const OptimizerOptions& options, uint64_t values);
 
-  // Makes one step. `gradient` and `parameters` have the length given to MakeOptimizer and do not overlap.
-  virtual void Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters) = 0;
+  // Makes one step. `gradient` and `parameters` have the length given to the constructor and do not overlap.
+  void Step(double learning_rate, absl::Span<const float> gradient, absl::Span<float> parameters);
 
   // Returns to the state of a new optimizer.
-  virtual void Reset() = 0;
+  void Reset();
 
   // The state, to restore it in an optimizer with the same options and length. Steps go on from there bitwise alike.
   struct State {
     uint64_t steps = 0;
     std::vector<float> values;
   };
-  virtual State Save() const = 0;
+  State Save() const { return {steps_, state_}; }
   // INVALID_ARGUMENT: the state is of another optimizer or length; nothing has changed.
-  virtual absl::Status Restore(State state) = 0;
+  absl::Status Restore(State state);
+
+ private:
+  const OptimizerOptions options_;
+  const uint64_t values_;
+  uint64_t steps_ = 0;
+  std::vector<float> state_;  // As StepOptimizer takes it.
 };
 
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.
 absl::Status CheckOptimizer(const OptimizerOptions& options);
 
-// Makes an optimizer for a vector of `values` parameters. Fails like CheckOptimizer.
+// Makes an optimizer. Fails like CheckOptimizer.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options, uint64_t values);
 
 // ---- Optimizers whose state the caller holds, so that a server can store a block's state and restore it.

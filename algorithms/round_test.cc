@@ -283,7 +283,7 @@ TEST(Roster, ALatecomerNeedNotCatchUp) {
   steps[2] = 60;
   EXPECT_EQ(roster.Behind(0, 99, steps_of), (std::vector<uint32_t>{1}));
   roster.Dismiss(1);
-  roster.Speak(1, 901);  // Group 2's last report puts it at 900 + 0.
+  roster.Speak(1, 901);  // Group 2 counts as at 900: its head start, and no step reported.
   steps[1] = 901;
   EXPECT_TRUE(roster.Behind(0, 99, steps_of).empty());
 }

@@ -5,19 +5,23 @@
 namespace hooke {
 namespace {
 
+using Sends = RuleSends;
+using Pace = RulePace;
+using Nesterov = RuleNesterov;
+
 // clang-format off
 constexpr RuleFacts kRules[] = {
-    // rule               name        sends                    pace                 shares    steps   momentum  relative
-    {RuleName::kElastic,  "elastic",  RuleSends::kParameters,  RulePace::kAtOnce,   true,     true,   false,    false},
-    {RuleName::kNone,     "none",     RuleSends::kParameters,  RulePace::kAtOnce,   false,    true,   false,    false},
-    {RuleName::kSync,     "sync",     RuleSends::kGradients,   RulePace::kInRounds, true,     false,  false,    false},
-    {RuleName::kAsync,    "async",    RuleSends::kGradients,   RulePace::kAtOnce,   true,     false,  false,    false},
-    {RuleName::kSsp,      "ssp",      RuleSends::kGradients,   RulePace::kBounded,  true,     false,  false,    false},
-    {RuleName::kDownpour, "downpour", RuleSends::kGradients,   RulePace::kAtOnce,   true,     true,   false,    false},
-    {RuleName::kAverage,  "average",  RuleSends::kDistances,   RulePace::kInRounds, true,     true,   false,    false},
-    {RuleName::kBmuf,     "bmuf",     RuleSends::kDistances,   RulePace::kInRounds, true,     true,   true,     false},
-    {RuleName::kSlowMo,   "slowmo",   RuleSends::kDistances,   RulePace::kInRounds, true,     true,   true,     true},
-    {RuleName::kDiLoCo,   "diloco",   RuleSends::kDistances,   RulePace::kInRounds, true,     true,   true,     false},
+    // rule               name        sends               pace             shares steps  momentum relative nesterov           interval, rate, momentum
+    {RuleName::kElastic,  "elastic",  Sends::kParameters, Pace::kAtOnce,   true,  true,  false,   false,   Nesterov::kNever,  {16, 1, 0}},
+    {RuleName::kNone,     "none",     Sends::kParameters, Pace::kAtOnce,   false, true,  false,   false,   Nesterov::kNever,  {16, 1, 0}},
+    {RuleName::kSync,     "sync",     Sends::kGradients,  Pace::kInRounds, true,  false, false,   false,   Nesterov::kNever,  {1, 1, 0}},
+    {RuleName::kAsync,    "async",    Sends::kGradients,  Pace::kAtOnce,   true,  false, false,   false,   Nesterov::kNever,  {1, 1, 0}},
+    {RuleName::kSsp,      "ssp",      Sends::kGradients,  Pace::kBounded,  true,  false, false,   false,   Nesterov::kNever,  {1, 1, 0}},
+    {RuleName::kDownpour, "downpour", Sends::kGradients,  Pace::kAtOnce,   true,  true,  false,   false,   Nesterov::kNever,  {16, 1, 0}},
+    {RuleName::kAverage,  "average",  Sends::kDistances,  Pace::kInRounds, true,  true,  false,   false,   Nesterov::kNever,  {16, 1, 0}},
+    {RuleName::kBmuf,     "bmuf",     Sends::kDistances,  Pace::kInRounds, true,  true,  true,    false,   Nesterov::kByJob,  {16, 1, kMomentumByGroups}},
+    {RuleName::kSlowMo,   "slowmo",   Sends::kDistances,  Pace::kInRounds, true,  true,  true,    true,    Nesterov::kNever,  {16, 1, 0.7}},
+    {RuleName::kDiLoCo,   "diloco",   Sends::kDistances,  Pace::kInRounds, true,  true,  true,    false,   Nesterov::kAlways, {64, 0.7, 0.9}},
 };
 // clang-format on
 
@@ -47,6 +51,11 @@ bool InRounds(RuleName rule) { return FactsOf(rule).pace == RulePace::kInRounds;
 bool AnswersWithCenter(RuleName rule) { return FactsOf(rule).sends != RuleSends::kParameters; }
 
 bool SendsFromLastAnswer(RuleName rule) { return AnswersWithCenter(rule) && FactsOf(rule).steps_locally; }
+
+bool CenterIsMean(RuleName rule) {
+  const RuleFacts& facts = FactsOf(rule);
+  return facts.sends == RuleSends::kDistances && !facts.has_momentum;
+}
 
 bool SendsGradients(RuleName rule) { return FactsOf(rule).sends == RuleSends::kGradients; }
 

@@ -2,7 +2,8 @@
 #define HOOKE_ALGORITHMS_RULE_FACTS_H_
 
 // The table of facts that distinguish the update rules. Servers, groups and the check of jobs read it. center_rule.h
-// has the servers' half of each rule, group_rule.h the groups' half, docs/rules/ the formulas. Pure.
+// has the servers' half of each rule, group_rule.h the groups' half, docs/rules/ the formulas. docs/rules/README.md
+// says how to add a rule. Pure.
 
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,23 @@ enum class RulePace {
   kInRounds,  // Servers change it once for the contributions of all groups.
 };
 
+// Whether the center's momentum has Nesterov's form.
+enum class RuleNesterov {
+  kNever,
+  kByJob,   // As averaging.nesterov of the job says.
+  kAlways,  // Where the momentum is above 0.
+};
+
+// RuleDefaults::momentum of a rule that takes 1 - 1/p for p groups.
+constexpr double kMomentumByGroups = -1;
+
+// The defaults of job keys that differ from rule to rule.
+struct RuleDefaults {
+  uint32_t interval;     // averaging.interval
+  double learning_rate;  // averaging.learning_rate
+  double momentum;       // averaging.momentum, 0 to < 1, or kMomentumByGroups.
+};
+
 struct RuleFacts {
   RuleName rule;
   const char* name;  // The name in job files.
@@ -46,8 +64,10 @@ struct RuleFacts {
   RulePace pace;
   bool shares;            // Groups learn from one another; under rule none each trains alone.
   bool steps_locally;     // The group's optimizer steps between exchanges; if not, only answers change its parameters.
-  bool has_momentum;      // The center steps with a momentum of its own, averaging.momentum.
+  bool has_momentum;      // The center steps with averaging.learning_rate and averaging.momentum.
   bool relative_to_rate;  // The sent values are divided by the factor of the learning rate's schedule.
+  RuleNesterov nesterov;
+  RuleDefaults defaults;
 };
 
 // All rules, in the order of their numbers, which start at 1.
@@ -71,6 +91,10 @@ bool AnswersWithCenter(RuleName rule);
 // on. A lost center must then be rebuilt from that copy. If it were rebuilt from the group's values, it would already
 // contain the distance, and the next exchange would count the distance twice.
 bool SendsFromLastAnswer(RuleName rule);
+
+// Whether each round makes the center the plain mean of the groups' parameters. With one group the center then equals
+// that group's parameters.
+bool CenterIsMean(RuleName rule);
 
 // Whether a rule exchanges gradients, which every rank of a group then needs.
 bool SendsGradients(RuleName rule);

@@ -25,13 +25,18 @@ TEST(RuleFactsTest, FindsEachRule) {
 TEST(RuleFactsTest, TellsWhatFollows) {
   struct Row {
     RuleName rule;
-    bool waits, in_rounds, answers_center, from_last_answer, gradients;
+    bool waits, in_rounds, answers_center, from_last_answer, gradients, mean;
   };
   const Row rows[] = {
-      {RuleName::kElastic, false, false, false, false, false}, {RuleName::kNone, false, false, false, false, false},
-      {RuleName::kSync, true, true, true, false, true},        {RuleName::kAsync, false, false, true, false, true},
-      {RuleName::kSsp, true, false, true, false, true},        {RuleName::kDownpour, false, false, true, true, true},
-      {RuleName::kBmuf, true, true, true, true, false},        {RuleName::kDiLoCo, true, true, true, true, false},
+      {RuleName::kElastic, false, false, false, false, false, false},
+      {RuleName::kNone, false, false, false, false, false, false},
+      {RuleName::kSync, true, true, true, false, true, false},
+      {RuleName::kAsync, false, false, true, false, true, false},
+      {RuleName::kSsp, true, false, true, false, true, false},
+      {RuleName::kDownpour, false, false, true, true, true, false},
+      {RuleName::kAverage, true, true, true, true, false, true},
+      {RuleName::kBmuf, true, true, true, true, false, false},
+      {RuleName::kDiLoCo, true, true, true, true, false, false},
   };
   for (const Row& row : rows) {
     const char* const name = FactsOf(row.rule).name;
@@ -40,6 +45,7 @@ TEST(RuleFactsTest, TellsWhatFollows) {
     EXPECT_EQ(AnswersWithCenter(row.rule), row.answers_center) << name;
     EXPECT_EQ(SendsFromLastAnswer(row.rule), row.from_last_answer) << name;
     EXPECT_EQ(SendsGradients(row.rule), row.gradients) << name;
+    EXPECT_EQ(CenterIsMean(row.rule), row.mean) << name;
   }
 }
 

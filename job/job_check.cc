@@ -147,10 +147,7 @@ std::string DoesNotApplyText(const Condition& condition, absl::string_view actua
   if (condition.need == Condition::Need::kNotGiven) {
     return absl::StrCat("does not go with ", condition.key, ", which brings its own model and data");
   }
-  const absl::Span<const std::string> values = condition.values;
-  const std::string first = absl::StrJoin(values.first(values.size() - 1), ", ");
-  return absl::StrCat("does not apply to ", condition.key, " ", actual, "; only to ", first,
-                      first.empty() ? "" : " and ", values.back());
+  return absl::StrCat("does not apply to ", condition.key, " ", actual, "; only to ", ListText(condition.values));
 }
 
 bool Applies(const JobKey& key, const v1::JobSpec& job) {

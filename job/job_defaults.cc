@@ -1,7 +1,6 @@
 #include "job/job_defaults.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "algorithms/rule_facts.h"
 #include "job/job_check.h"
@@ -35,17 +34,13 @@ void FillTrain(v1::TrainSpec& train) {
 }
 
 void FillAveraging(double groups, v1::AveragingSpec& averaging) {
-  using Averaging = v1::AveragingSpec;
-  const Averaging::Rule rule = averaging.rule();
-  const std::optional<RuleName> known = RuleOf(rule);  // CheckJob refuses an unknown rule later.
-  const bool each_step = known.has_value() && !FactsOf(*known).steps_locally;
-  if (averaging.interval() == 0 || averaging.interval_auto()) {
-    averaging.set_interval(each_step ? 1 : rule == Averaging::DILOCO ? 64 : 16);
-  }
+  // An unknown rule gets the defaults of the first; CheckJob refuses it later.
+  const RuleDefaults& defaults = FactsOf(RuleOf(averaging.rule()).value_or(AllRules().front().rule)).defaults;
+  if (averaging.interval() == 0 || averaging.interval_auto()) averaging.set_interval(defaults.interval);
   if (averaging.staleness_bound() == 0) averaging.set_staleness_bound(4 * averaging.interval());
-  if (averaging.learning_rate() == 0) averaging.set_learning_rate(rule == Averaging::DILOCO ? 0.7 : 1);
+  if (averaging.learning_rate() == 0) averaging.set_learning_rate(defaults.learning_rate);
   if (!averaging.has_momentum()) {
-    averaging.set_momentum(rule == Averaging::DILOCO ? 0.9 : rule == Averaging::SLOWMO ? 0.7 : 1 - 1 / groups);
+    averaging.set_momentum(defaults.momentum == kMomentumByGroups ? 1 - 1 / groups : defaults.momentum);
   }
   // EASGD's choice is alpha = 0.9 / p. It overshoots for few groups; 1 / (p + 1) does not.
   if (averaging.alpha() == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));

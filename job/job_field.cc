@@ -22,7 +22,7 @@ using google::protobuf::EnumValueDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-std::vector<std::string> Parts(const std::string& field) { return absl::StrSplit(field, '.'); }
+std::vector<std::string> PathParts(const std::string& field) { return absl::StrSplit(field, '.'); }
 
 // The field always exists: job_keys_test looks up every field that the table names.
 const FieldDescriptor& FieldOf(const Message& message, const std::string& name) {
@@ -93,7 +93,7 @@ KeyValue GetTexts(const JobKey& key, const v1::CommandSpec& command) {
 
 bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
   if (HasTexts(key)) return !GetTexts(key, job.command()).texts.empty();
-  const std::vector<std::string> parts = Parts(key.field);
+  const std::vector<std::string> parts = PathParts(key.field);
   const Message& message = Inner(job, parts);
   const auto has = [&message](const std::string& name) {
     return message.GetReflection()->HasField(message, &FieldOf(message, name));
@@ -105,7 +105,7 @@ bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
 
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
   if (HasTexts(key)) return SetTexts(key, value.texts, *job.mutable_command());
-  const std::vector<std::string> parts = Parts(key.field);
+  const std::vector<std::string> parts = PathParts(key.field);
   Message& message = Inner(job, parts);
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   const FieldDescriptor& field = FieldOf(message, parts.back());
@@ -134,7 +134,7 @@ void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
 
 KeyValue GetField(const JobKey& key, const v1::JobSpec& job) {
   if (HasTexts(key)) return GetTexts(key, job.command());
-  const std::vector<std::string> parts = Parts(key.field);
+  const std::vector<std::string> parts = PathParts(key.field);
   const Message& message = Inner(static_cast<const Message&>(job), parts);
   const google::protobuf::Reflection& reflection = *message.GetReflection();
   const FieldDescriptor& field = FieldOf(message, parts.back());

@@ -5,7 +5,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/center_rule.h"
 #include "algorithms/rule_facts.h"
+#include "job/visible_text.h"
 
 namespace hooke {
 namespace {
@@ -92,6 +94,29 @@ std::string RuleWhere(const Holds& holds) {
     if (holds(facts)) names.push_back(facts.name);
   }
   return absl::StrCat("averaging.rule=", absl::StrJoin(names, ","));
+}
+
+// Returns how a default follows from the rule, in parentheses: "(16; 1 for sync, 64 for diloco)". `text` gives the
+// default of a rule. Only rules that have the key, those for which `holds` returns true, are named. The default of the
+// most rules comes first, without their names.
+template <typename Holds, typename Text>
+std::string DefaultByRule(const Holds& holds, const Text& text) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> defaults;
+  for (const RuleFacts& facts : AllRules()) {
+    if (!holds(facts)) continue;
+    const std::string value = text(facts.defaults);
+    auto found = absl::c_find_if(defaults, [&value](const auto& one) { return one.first == value; });
+    if (found == defaults.end()) found = defaults.insert(found, {value, {}});
+    found->second.push_back(facts.name);
+  }
+  const auto most =
+      absl::c_max_element(defaults, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const std::string usual = most->first;
+  std::vector<std::string> others;
+  for (const auto& [value, rules] : defaults) {
+    if (value != usual) others.push_back(absl::StrCat(value, " for ", ListText(rules)));
+  }
+  return absl::StrCat("(", usual, others.empty() ? "" : "; ", absl::StrJoin(others, ", "), ")");
 }
 
 JobKey OnlyWith(std::string condition, JobKey key) {
@@ -190,7 +215,8 @@ std::vector<std::string> RuleNames() {
 
 // Returns the keys of the averaging rule and of the times of exchanges.
 std::vector<JobKey> RuleKeys() {
-  const std::string all_but_none = RuleWhere([](const RuleFacts& facts) { return facts.shares; });
+  const auto shares = [](const RuleFacts& facts) { return facts.shares; };
+  const std::string all_but_none = RuleWhere(shares);
   const std::string of_values =
       RuleWhere([](const RuleFacts& facts) { return facts.shares && facts.sends != RuleSends::kGradients; });
   return {
@@ -200,7 +226,8 @@ std::vector<JobKey> RuleKeys() {
           all_but_none,
           OrWord(
               "auto",
-              Integer("averaging.interval", FromTo(1, kIntervalMax), "(16; 1 for sync, async and ssp, 64 for diloco)",
+              Integer("averaging.interval", FromTo(1, kIntervalMax),
+                      DefaultByRule(shares, [](const RuleDefaults& by) { return absl::StrCat(by.interval); }),
                       "Steps between two exchanges of a group. `auto`: the default, and a slower group makes fewer."))),
       OnlyWith(
           all_but_none,
@@ -223,16 +250,24 @@ std::vector<JobKey> RuleKeys() {
                      "averaging.fragments", FromTo(1, 64), "1",
                      "Parts of the vector that are exchanged one after another, each once in an `interval`, which is a "
                      "multiple of it: the network is busy longer and with less."))),
-      OnlyWith("averaging.rule=average",
+      OnlyWith(RuleWhere([](const RuleFacts& facts) { return CenterIsMean(facts.rule); }),
                Unused(0, Integer("averaging.post_local_epochs", FromTo(0, kEpochsMax), "0",
                                  "Groups first exchange after each step, for so many epochs; below `train.epochs`."))),
   };
 }
 
+std::string MomentumText(const RuleDefaults& by) {
+  return by.momentum == kMomentumByGroups ? "1 - 1/p for p groups" : absl::StrCat(by.momentum);
+}
+
 std::vector<JobKey> AveragingKeys() {
   const std::string rounds = RuleWhere([](const RuleFacts& facts) { return facts.pace == RulePace::kInRounds; });
   const std::string waits = RuleWhere([](const RuleFacts& facts) { return WaitsForOthers(facts.rule); });
-  const std::string outer = RuleWhere([](const RuleFacts& facts) { return facts.has_momentum; });
+  const auto has_momentum = [](const RuleFacts& facts) { return facts.has_momentum; };
+  const std::string outer = RuleWhere(has_momentum);
+  const std::string pulls =
+      RuleWhere([](const RuleFacts& facts) { return facts.shares && facts.sends == RuleSends::kParameters; });
+  const std::string nesterov = RuleWhere([](const RuleFacts& facts) { return facts.nesterov == RuleNesterov::kByJob; });
   const std::string bounded = RuleWhere([](const RuleFacts& facts) { return facts.pace == RulePace::kBounded; });
   const std::string stale = RuleWhere(
       [](const RuleFacts& facts) { return facts.sends == RuleSends::kGradients && facts.pace != RulePace::kInRounds; });
@@ -241,9 +276,8 @@ std::vector<JobKey> AveragingKeys() {
           "averaging.servers", FromTo(0, 65536), "0",
           "Servers that share the center, those that hold the least so far; the job waits until so many have joined. "
           "0: all that have when its first group starts."),
-      OnlyWith("averaging.rule=elastic",
-               Number("averaging.alpha", FromTo(1e-6, kBelowOne), "(min(0.9/p, 1/(p+1)) for p groups)",
-                      "Strength of the pull: the part of the difference that each exchange moves both.")),
+      OnlyWith(pulls, Number("averaging.alpha", FromTo(1e-6, kBelowOne), "(min(0.9/p, 1/(p+1)) for p groups)",
+                             "Strength of the pull: the part of the difference that each exchange moves both.")),
       OnlyWith(
           rounds,
           Unused(0, Integer("averaging.quorum", FromTo(1, 1024), "(all groups that live)",
@@ -251,17 +285,17 @@ std::vector<JobKey> AveragingKeys() {
                             "have passed; at most `groups.count`. Without this key it waits for every group from the "
                             "first round on; one that is `grace_seconds` late is missed until it sends again."))),
       OnlyWith(waits, Number("averaging.grace_seconds", FromTo(0, 10), "5", "How long groups wait for a slower one.")),
-      OnlyWith(outer, Number("averaging.learning_rate", FromTo(1e-6, 100), "(1; 0.7 for diloco)",
+      OnlyWith(outer, Number("averaging.learning_rate", FromTo(1e-6, 100),
+                             DefaultByRule(has_momentum,
+                                           [](const RuleDefaults& by) { return absl::StrCat(by.learning_rate); }),
                              "How far the center goes of the groups' mean way.")),
-      OnlyWith(outer,
-               Number("averaging.momentum", FromTo(0, kBelowOne),
-                      "(1 - 1/p for bmuf with p groups, 0.7 for slowmo, 0.9 for diloco)", "Momentum of the center.")),
-      OnlyWith("averaging.rule=bmuf",
-               Boolean("averaging.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.")),
+      OnlyWith(outer, Number("averaging.momentum", FromTo(0, kBelowOne), DefaultByRule(has_momentum, MomentumText),
+                             "Momentum of the center.")),
+      OnlyWith(nesterov, Boolean("averaging.nesterov", "false", "Nesterov's momentum; needs `momentum` above 0.")),
       OnlyWith(bounded, Integer("averaging.staleness_bound", FromTo(1, 4 * kIntervalMax), "(4 x averaging.interval)",
                                 "By how many steps a group may be ahead of the slowest.")),
       OnlyWith(stale,
-               Number("averaging.staleness_power", FromTo(0, 4), "0",
+               Number("averaging.staleness_power", FromTo(0, kStalenessPowerMax), "0",
                       "A contribution that s others came before since its group's last one counts by 1 / (1 + s) to "
                       "this power.")),
   };

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "algorithms/rule_facts.h"
 #include "job/job_keys.h"
 #include "proto/job.pb.h"
 
@@ -15,7 +17,9 @@ namespace {
 TEST(JobOptionsTest, EveryRuleIsKnown) {
   const size_t rules = FindJobKey("averaging.rule")->choices.size();
   for (uint32_t number = 1; number <= rules; ++number) EXPECT_TRUE(ReadRule(number).ok()) << number;
-  EXPECT_EQ(ReadRule(11).status().message(), "rule is 11; 1 (elastic) to 10 (diloco) are allowed");
+  const RuleFacts& last = AllRules()[rules - 1];
+  EXPECT_EQ(ReadRule(rules + 1).status().message(),
+            absl::StrCat("rule is ", rules + 1, "; 1 (elastic) to ", rules, " (", last.name, ") are allowed"));
   EXPECT_FALSE(ReadRule(0).ok());
 }
 

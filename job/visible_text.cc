@@ -5,6 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "job/utf8.h"
 
 namespace hooke {
@@ -73,6 +74,11 @@ std::string Quoted(absl::string_view text) {
     shown = next;
   }
   return absl::StrCat("\"", Escaped(text.substr(0, shown)), "...\"");
+}
+
+std::string ListText(const std::vector<std::string>& items) {
+  const std::string first = absl::StrJoin(items.begin(), items.end() - 1, ", ");
+  return absl::StrCat(first, first.empty() ? "" : " and ", items.back());
 }
 
 }  // namespace hooke

@@ -4,6 +4,7 @@
 // Decides whether text from outside may be a path, and prints such text so that it cannot control a terminal. Pure.
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -19,6 +20,9 @@ std::string Escaped(absl::string_view text);
 
 // Returns the text escaped and in quotes, cut after 60 bytes of the original.
 std::string Quoted(absl::string_view text);
+
+// Returns the items as an enumeration: "a", "a and b", "a, b and c". There must be at least one.
+std::string ListText(const std::vector<std::string>& items);
 
 }  // namespace hooke
 

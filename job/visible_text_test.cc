@@ -53,5 +53,12 @@ TEST(VisibleTextTest, CutsBetweenCharacters) {
   EXPECT_EQ(Quoted(std::string(60, 'a')), "\"" + std::string(60, 'a') + "\"");
 }
 
+// An enumeration has "and" before its last item.
+TEST(VisibleTextTest, ListsItems) {
+  EXPECT_EQ(ListText({"a"}), "a");
+  EXPECT_EQ(ListText({"a", "b"}), "a and b");
+  EXPECT_EQ(ListText({"a", "b", "c"}), "a, b and c");
+}
+
 }  // namespace
 }  // namespace hooke

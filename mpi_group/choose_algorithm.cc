@@ -78,6 +78,23 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
+// Returns the choice for `workload` and, if it is two-level, the one between the nodes. Leaves out the range of sizes.
+ExplainedChoice ExplainSize(const Topology& topology, const Tuning& tuning, const Workload& workload) {
+  ExplainedChoice explained;
+  explained.operation = workload.operation;
+  explained.shared = workload.shared;
+  explained.rounds_once = workload.rounds_once;
+  explained.choice = ChooseAlgorithm(topology, workload, tuning);
+  if (explained.choice.algorithm == Algorithm::kTwoLevel) {
+    explained.between = ChooseBetweenNodes(topology, workload, explained.choice, tuning);
+  }
+  return explained;
+}
+
+bool SameWays(const ExplainedChoice& a, const ExplainedChoice& b) {
+  return SameWay(a.choice, b.choice) && SameWay(a.between, b.between);
+}
+
 // Returns the choices for `workload` at every size; `workload.bytes` is ignored. Only powers of two are tried. So a
 // rule's bound that is no power of two shows as the one below it.
 std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tuning& tuning, Workload workload) {
@@ -86,12 +103,13 @@ std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tunin
   uint64_t from = 4;
   for (uint64_t bytes = from; bytes <= kLargest; bytes *= 2) {
     workload.bytes = bytes;
-    const Choice choice = ChooseAlgorithm(topology, workload, tuning);
+    ExplainedChoice here = ExplainSize(topology, tuning, workload);
     workload.bytes = bytes * 2;
     const bool last = bytes == kLargest;
-    if (!last && SameWay(ChooseAlgorithm(topology, workload, tuning), choice)) continue;
-    choices.push_back({workload.operation, workload.shared, workload.rounds_once, from,
-                       last ? TuningRule::kAnyBytes : bytes, choice});
+    if (!last && SameWays(ExplainSize(topology, tuning, workload), here)) continue;
+    here.bytes_from = from;
+    here.bytes_to = last ? TuningRule::kAnyBytes : bytes;
+    choices.push_back(here);
     from = bytes * 2;
   }
   return choices;
@@ -99,7 +117,7 @@ std::vector<ExplainedChoice> ChoicesBySize(const Topology& topology, const Tunin
 
 bool SameChoices(const std::vector<ExplainedChoice>& a, const std::vector<ExplainedChoice>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ExplainedChoice& one, const ExplainedChoice& two) {
-    return one.bytes_to == two.bytes_to && SameWay(one.choice, two.choice);
+    return one.bytes_to == two.bytes_to && SameWays(one, two);
   });
 }
 
@@ -123,6 +141,18 @@ Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const
   }
   // Not reached: the last default rule of each operation fits everything.
   return {Algorithm::kReference, 0, 0, "no rule fits"};
+}
+
+Choice ChooseBetweenNodes(const Topology& topology, const Workload& workload, const Choice& choice,
+                          const Tuning& tuning) {
+  Topology between;
+  between.ranks = between.nodes = topology.nodes;
+  Workload of_driver = workload;
+  of_driver.bytes = std::max<uint64_t>(1, workload.bytes / std::max(1, choice.drivers));
+  // Sums that are rounded once travel as float32, in twice the bytes.
+  if (workload.rounds_once) of_driver.bytes *= 2;
+  of_driver.rounds_once = false;
+  return ChooseAlgorithm(between, of_driver, tuning);
 }
 
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning) {

@@ -50,6 +50,11 @@ bool SameWay(const Choice& a, const Choice& b);
 
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
+// Chooses the algorithm that the i-th drivers of all nodes run among themselves inside the two-level `choice`. It is
+// the choice for a group with one rank per node and the bytes of one driver.
+Choice ChooseBetweenNodes(const Topology& topology, const Workload& workload, const Choice& choice,
+                          const Tuning& tuning = {});
+
 // A range of sizes with one choice. Both ends are powers of two and belong to the range. A rule's bound that is no
 // power of two shows as the power of two below it.
 struct ExplainedChoice {
@@ -59,6 +64,7 @@ struct ExplainedChoice {
   uint64_t bytes_from = 0;
   uint64_t bytes_to = 0;  // TuningRule::kAnyBytes: no upper bound.
   Choice choice;
+  Choice between;  // The choice between the nodes; kNothing unless `choice` is two-level.
 };
 // Returns all choices, in the order of kAllOperations. For each operation, values in an arena come first, then other
 // values; sizes ascend. If sums of 16-bit values are chosen differently, a second list of ranges with rounds_once

@@ -156,6 +156,49 @@ TEST(ChooseAlgorithmTest, Drivers) {
   EXPECT_EQ(ChooseAlgorithm(Nodes(2, 3, 5), {Operation::kAllReduce, 4}).drivers, 1);
 }
 
+// Between the nodes runs the algorithm for one rank per node and the bytes of one driver. Sums of 16-bit values travel
+// as float32, in twice the bytes.
+TEST(ChooseAlgorithmTest, BetweenNodes) {
+  struct BetweenRow {
+    Topology topology;
+    Workload workload;
+    Algorithm between;
+  };
+  constexpr uint64_t kKi = 1024;
+  for (const auto& row : std::vector<BetweenRow>{
+           {Nodes(2, 2, 2), {Operation::kAllReduce, 4}, Algorithm::kRecursiveDoubling},
+           {Nodes(2, 2, 2), {Operation::kAllReduce, 32 * kKi}, Algorithm::kRecursiveDoubling},
+           {Nodes(2, 2, 2), {Operation::kAllReduce, 64 * kKi}, Algorithm::kHalvingDoubling},
+           {Nodes(2, 2, 2), {Operation::kAllReduce, 512 * kKi}, Algorithm::kHalvingDoubling},
+           {Nodes(2, 2, 2), {Operation::kAllReduce, 512 * kKi, true}, Algorithm::kHalvingDoubling},
+           {Nodes(2, 2, 2), {Operation::kAllReduce, 512 * kKi, false, true}, Algorithm::kRing},
+           {Nodes(2, 2, 2), {Operation::kAllReduce, kKi * kKi}, Algorithm::kRing},
+           {Nodes(2, 8, 8), {Operation::kAllReduce, kKi * kKi}, Algorithm::kHalvingDoubling},
+           {Nodes(3, 2, 2), {Operation::kAllReduce, 512 * kKi}, Algorithm::kRing},
+           {Nodes(2, 2, 2), {Operation::kBroadcast, kMany}, Algorithm::kChain},
+           {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany}, Algorithm::kRing},
+       }) {
+    const Choice choice = ChooseAlgorithm(row.topology, row.workload);
+    ASSERT_EQ(choice.algorithm, Algorithm::kTwoLevel);
+    const Choice between = ChooseBetweenNodes(row.topology, row.workload, choice);
+    EXPECT_EQ(between.algorithm, row.between) << NameOf(between.algorithm) << " instead of " << NameOf(row.between)
+                                              << " for " << NameOf(row.workload.operation) << " of "
+                                              << row.workload.bytes << " bytes on " << row.topology.nodes << " nodes";
+  }
+}
+
+// A tuning's rules also choose between the nodes, as for a group with one rank per node.
+TEST(ChooseAlgorithmTest, TuningChoosesBetweenNodes) {
+  Tuning tuning;
+  tuning.rules.resize(2);
+  tuning.rules[0].algorithm = Algorithm::kTwoLevel;
+  tuning.rules[1].algorithm = Algorithm::kPairwise;
+  const Workload workload = {Operation::kAllReduce, kMany};
+  const Choice choice = ChooseAlgorithm(Nodes(2, 2, 2), workload, tuning);
+  ASSERT_EQ(choice.algorithm, Algorithm::kTwoLevel);
+  EXPECT_EQ(ChooseBetweenNodes(Nodes(2, 2, 2), workload, choice, tuning).algorithm, Algorithm::kPairwise);
+}
+
 // For every operation, topology and size the default rules choose an algorithm that implements the operation.
 TEST(ChooseAlgorithmTest, DefaultsCoverEverything) {
   for (const Topology& topology : {OneNode(2), OneNode(100), WithoutSharedMemory(OneNode(3)), Nodes(2, 1, 1),
@@ -191,6 +234,21 @@ TEST(ChooseAlgorithmTest, ListedChoices) {
   for (const ExplainedChoice& one : choices) {
     EXPECT_NE(one.choice.algorithm, Algorithm::kRing);
     EXPECT_FALSE(one.rounds_once);
+  }
+}
+
+// A range ends where the algorithm between the nodes changes, even if the choice itself stays two-level.
+TEST(ChooseAlgorithmTest, ListedChoicesBetweenNodes) {
+  const Topology topology = Nodes(2, 2, 2);
+  for (const ExplainedChoice& one : ListChoices(topology, {})) {
+    if (one.choice.algorithm != Algorithm::kTwoLevel) {
+      EXPECT_EQ(one.between.algorithm, Algorithm::kNothing);
+      continue;
+    }
+    for (uint64_t bytes : {one.bytes_from, one.bytes_to == TuningRule::kAnyBytes ? uint64_t{1} << 30 : one.bytes_to}) {
+      const Workload workload = {one.operation, bytes, one.shared, one.rounds_once};
+      EXPECT_TRUE(SameWay(one.between, ChooseBetweenNodes(topology, workload, one.choice)));
+    }
   }
 }
 

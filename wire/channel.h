@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_CHANNEL_H_
 #define HOOKE_WIRE_CHANNEL_H_
 
-// The one place where a channel is made. In production code, tests/house_rules refuses channels that are made
-// elsewhere. Encryption will be added here, too.
+// The one place where production code makes a channel; tests/house_rules refuses others. So all channels carry the
+// cluster's token in the same way.
 
 #include <grpcpp/grpcpp.h>
 

@@ -75,6 +75,20 @@ std::string Notes(const ordered_json& document) {
   return notes;
 }
 
+// A two-level choice gets a second row: what the drivers of the nodes run among themselves.
+std::vector<std::string> BetweenNodesRow(const ordered_json& choice) {
+  const auto drivers = choice.at("drivers").get<int64_t>();
+  const ordered_json& between = choice.at("between");
+  return {"",
+          "",
+          "",
+          "between nodes:",
+          between.at("algorithm").get<std::string>(),
+          SizeText(between.at("chunk_bytes").get<uint64_t>()),
+          absl::StrCat(drivers, drivers == 1 ? " driver" : " drivers", " per node; ",
+                       between.at("reason").get<std::string>())};
+}
+
 }  // namespace
 
 absl::StatusOr<TuningReport> ReportTuning(absl::string_view printed) {
@@ -105,6 +119,7 @@ absl::StatusOr<ExplanationReport> ReportExplanation(absl::string_view printed) {
           {operation, choice.at("values").get<std::string>(), SizeText(choice.at("bytes_from").get<uint64_t>()),
            has_end ? SizeText(choice.at("bytes_to").get<uint64_t>()) : "any", choice.at("algorithm").get<std::string>(),
            SizeText(choice.at("chunk_bytes").get<uint64_t>()), choice.at("reason").get<std::string>()});
+      if (choice.contains("between")) rows.push_back(BetweenNodesRow(choice));
     }
     report.table = FormatTable(rows);
     return report;

@@ -47,6 +47,24 @@ TEST(BenchReportTest, Explanation) {
             "reduce, 16-bit sums  arena   4 B    any    ring       64 KiB  rounded once\n");
 }
 
+// Below a two-level choice stands the algorithm that runs between the nodes, with the number of drivers.
+TEST(BenchReportTest, ExplanationNamesTheAlgorithmBetweenNodes) {
+  const absl::StatusOr<ExplanationReport> report = ReportExplanation(
+      R"({"choices": [{"operation": "reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,
+                       "algorithm": "two-level", "chunk_bytes": 65536, "reason": "because", "drivers": 1,
+                       "between": {"algorithm": "chain", "chunk_bytes": 4096, "reason": "why not"}},
+                      {"operation": "reduce", "values": "arena", "bytes_from": 8192,
+                       "algorithm": "two-level", "chunk_bytes": 65536, "reason": "because", "drivers": 2,
+                       "between": {"algorithm": "ring", "chunk_bytes": 4096, "reason": "why not"}}]})");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->table,
+            "OPERATION  VALUES  FROM   TO              ALGORITHM  CHUNK   REASON\n"
+            "reduce     arena   4 B    4 KiB           two-level  64 KiB  because\n"
+            "                          between nodes:  chain      4 KiB   1 driver per node; why not\n"
+            "reduce     arena   8 KiB  any             two-level  64 KiB  because\n"
+            "                          between nodes:  ring       4 KiB   2 drivers per node; why not\n");
+}
+
 // Output of another version is reported as an error and does not end the program.
 TEST(BenchReportTest, RefusesWhatItCannotRead) {
   for (const char* text : {"", "{", "{}", "[]", R"({"tuning": 3})", R"({"choices": [{"operation": 1}]})",

@@ -195,8 +195,9 @@ void AddRunCommand(Command& program, Invocation& invocation) {
   command.Add("--rule", flags->rule, "averaging.rule of the job. Default: elastic")
       .OneOf(FindJobKey("averaging.rule")->choices)
       .Type("RULE");
+  const KeyRange interval = FindJobKey("averaging.interval")->range;
   command.Add("--interval", flags->interval, "averaging.interval of the job. Default: that of the rule")
-      .Range(uint64_t{1}, uint64_t{1000000})
+      .Range(static_cast<uint64_t>(interval.min), static_cast<uint64_t>(interval.max))
       .Type("N");
   command.Add("--name", flags->name, "Name of the job. Default: run").Type("NAME");
   command.Add("--state-dir", flags->state_dir, "Folder of the cluster, as for `hooke up`. Default: $HOME/.hooke/up")

@@ -94,7 +94,8 @@ std::string ValueOf(const JobKey& key, Chance& chance) {
   }
 }
 
-// True for most keys that do not go with the kind of the file: with or without a command.
+// True for most keys that the file must not have, because it has a command, or because it has none. A few are kept, as
+// mistakes.
 bool IsLeftOut(const JobKey& key, bool with_command, Chance& chance) {
   if (chance.OneIn(100)) return false;
   if (key.type == KeyType::kArguments) return !with_command;

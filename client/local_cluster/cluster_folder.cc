@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "files/whole_file.h"
 
 namespace hooke {
 namespace {
@@ -77,17 +78,7 @@ ClusterFolder::~ClusterFolder() {
 }
 
 absl::Status ClusterFolder::Announce(absl::string_view coordinator) {
-  const fs::path final_path = fs::path(path_) / "coordinator";
-  const fs::path temporary = fs::path(path_) / "coordinator.new";
-  std::ofstream out(temporary);
-  out << coordinator << "\n";
-  out.close();
-  std::error_code error;
-  if (!out) return Failed(temporary, "cannot be written", errno);
-  // Readers must never see a part of the address.
-  fs::rename(temporary, final_path, error);
-  if (error) return Failed(final_path, "cannot be written", error.value());
-  return absl::OkStatus();
+  return WriteWholeFile(fs::path(path_) / "coordinator", absl::StrCat(coordinator, "\n"));
 }
 
 ClusterOwner OwnerOf(const std::string& path) {

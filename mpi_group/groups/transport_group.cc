@@ -2,7 +2,6 @@
 
 #include <spdlog/logger.h>
 
-#include <algorithm>
 #include <limits>
 #include <new>
 #include <optional>
@@ -268,16 +267,8 @@ class TransportGroup : public Group {
 
   Call CallFor(const Plan& plan) { return {plan.deadline, scratch_, plan.choice.chunk_bytes}; }
 
-  // Between nodes the algorithm is the one that a group with one rank per node would use.
   TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
-    const int nodes = nodes_->topology().nodes;
-    Topology between_nodes;
-    between_nodes.ranks = between_nodes.nodes = nodes;
-    Workload workload = plan.workload;
-    workload.bytes = std::max<uint64_t>(1, workload.bytes / std::max(1, plan.choice.drivers));
-    // Sums that are rounded once travel as float32, in twice the bytes.
-    if (std::exchange(workload.rounds_once, false)) workload.bytes *= 2;
-    const Choice inner = ChooseAlgorithm(between_nodes, workload, nodes_->tuning());
+    const Choice inner = ChooseBetweenNodes(nodes_->topology(), plan.workload, plan.choice, nodes_->tuning());
     Call call = CallFor(plan);
     call.chunk_bytes = inner.chunk_bytes;
     return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kTextBytes = 240;
 
 // Returns the objection of the lowest rank that has one, on all ranks; OK if none has.
-absl::Status Settle(Group& group, const std::string& objection) {
+absl::Status ShareObjection(Group& group, const std::string& objection) {
   int64_t lowest = objection.empty() ? group.size() : group.rank();
   absl::Status status = group.AllReduce(TensorList(absl::MakeSpan(&lowest, 1)), ReduceOp::kMin);
   if (!status.ok()) return status;
@@ -49,8 +49,8 @@ absl::Status AgreeOnBuckets(Group& group, absl::Span<const AgreedSetting> settin
     objection = absl::StrCat(name, " is ", own[i], " on rank ", group.rank(), " and ", first[i],
                              " on rank 0; all ranks of a group must run the same job with the same program");
   }
-  // Settle before the buckets are compared: their number decides how long the next broadcast is.
-  if (status = Settle(group, objection); !status.ok()) return status;
+  // Objections come before the buckets are compared: their number decides how long the next broadcast is.
+  if (status = ShareObjection(group, objection); !status.ok()) return status;
 
   own.clear();
   for (const TensorList& bucket : buckets) {
@@ -66,7 +66,7 @@ absl::Status AgreeOnBuckets(Group& group, absl::Span<const AgreedSetting> settin
         absl::StrCat("bucket ", i / 2, " has ", Describe(own[i], own[i + 1]), " on rank ", group.rank(), " and ",
                      Describe(first[i], first[i + 1]), " on rank 0; all ranks of a group must train the same model");
   }
-  return Settle(group, objection);
+  return ShareObjection(group, objection);
 }
 
 }  // namespace hooke

@@ -5,54 +5,54 @@
 #include <utility>
 
 #include "mpi_group/issue_order/bucket_agreement.h"
-#include "mpi_group/issue_order/issue_order_round.h"
+#include "mpi_group/issue_order/issue_order_pass.h"
 #include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
 
-// The base of all orders: it keeps the round's state and measures how long callers wait.
+// The base of all orders: it keeps the state of a pass and measures how long callers wait.
 class CountingOrder : public IssueOrder {
  public:
   explicit CountingOrder(IssueOrderOptions options)
-      : options_(std::move(options)), round_({options_.buckets.size(), lanes(), options_.deadline}) {}
+      : options_(std::move(options)), pass_({options_.buckets.size(), lanes(), options_.deadline}) {}
 
   absl::Status Wait(size_t bucket) override {
-    const Waiting waiting(round_);
-    return round_.Wait(bucket);
+    const Waiting waiting(pass_);
+    return pass_.Wait(bucket);
   }
   absl::Status FinishWith(absl::Span<const size_t> last) override {
-    const Waiting waiting(round_);
+    const Waiting waiting(pass_);
     if (lanes() == 1) {
-      for (std::optional<size_t> next = round_.SetLast(last); next; next = round_.TryNext(0)) Call(*next);
+      for (std::optional<size_t> next = pass_.SetLast(last); next; next = pass_.TryNext(0)) Call(*next);
     } else {
-      for (size_t bucket : last) round_.SetReady(bucket);
+      for (size_t bucket : last) pass_.SetReady(bucket);
     }
-    return round_.Finish();
+    return pass_.Finish();
   }
-  IssueTimes times() const override { return round_.times(); }
+  IssueTimes times() const override { return pass_.times(); }
 
  protected:
   class Waiting {
    public:
-    explicit Waiting(IssueOrderRound& round) : round_(round) {}
-    ~Waiting() { round_.AddWaited(SteadyNow() - begin_); }
+    explicit Waiting(IssueOrderPass& pass) : pass_(pass) {}
+    ~Waiting() { pass_.AddWaited(SteadyNow() - begin_); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
    private:
-    IssueOrderRound& round_;
+    IssueOrderPass& pass_;
     const absl::Time begin_ = SteadyNow();
   };
 
   size_t lanes() const { return options_.lanes.size(); }
 
   void Call(size_t bucket) {
-    round_.Done(bucket, options_.collective(*options_.lanes[bucket % lanes()], options_.buckets[bucket]));
+    pass_.Done(bucket, options_.collective(*options_.lanes[bucket % lanes()], options_.buckets[bucket]));
   }
 
   const IssueOrderOptions options_;
-  IssueOrderRound round_;
+  IssueOrderPass pass_;
 };
 
 // The concurrent order; with one lane, the funneled one.
@@ -61,17 +61,17 @@ class LaneOrder : public CountingOrder {
   explicit LaneOrder(IssueOrderOptions options) : CountingOrder(std::move(options)) {
     for (size_t lane = 0; lane < lanes(); ++lane) {
       threads_.emplace_back([this, lane] {
-        while (std::optional<size_t> bucket = round_.AwaitNext(lane)) Call(*bucket);
+        while (std::optional<size_t> bucket = pass_.AwaitNext(lane)) Call(*bucket);
       });
     }
   }
 
   ~LaneOrder() override {
-    round_.Close();
+    pass_.Close();
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void Ready(size_t bucket) override { round_.SetReady(bucket); }
+  void Ready(size_t bucket) override { pass_.SetReady(bucket); }
 
  private:
   std::vector<std::thread> threads_;
@@ -82,9 +82,9 @@ class ChainedOrder : public CountingOrder {
   explicit ChainedOrder(IssueOrderOptions options) : CountingOrder(std::move(options)) {}
 
   void Ready(size_t bucket) override {
-    const Waiting waiting(round_);
-    round_.SetReady(bucket);
-    while (std::optional<size_t> next = round_.TryNext(0)) Call(*next);
+    const Waiting waiting(pass_);
+    pass_.SetReady(bucket);
+    while (std::optional<size_t> next = pass_.TryNext(0)) Call(*next);
   }
 };
 

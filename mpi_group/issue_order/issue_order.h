@@ -17,7 +17,7 @@
 // call different collectives. A circle of ranks that wait for one another is impossible, too. All ranks are in, or will
 // come to, the same collective: that of the lane's lowest bucket that is not done everywhere.
 //
-// A round is one use of all buckets: each is made ready once, in any order and by any thread; then comes Finish. After
+// A pass is one use of all buckets: each is made ready once, in any order and by any thread; then comes Finish. After
 // an error the order and its groups are unusable, and the order calls no more collectives.
 
 #include <cstddef>
@@ -61,7 +61,7 @@ class IssueOrder {
   // Thread-safe.
   virtual absl::Status Wait(size_t bucket) = 0;
 
-  // Ends a round: waits for all collectives, within the options' deadline. Returns OK or this rank's first error. If a
+  // Ends a pass: waits for all collectives, within the options' deadline. Returns OK or this rank's first error. If a
   // bucket was not made ready, Finish returns INVALID_ARGUMENT at once, which names the bucket. No Ready call may run
   // meanwhile.
   absl::Status Finish() { return FinishWith({}); }
@@ -81,7 +81,7 @@ using BucketCollective = std::function<absl::Status(Group& group, const TensorLi
 
 struct IssueOrderOptions {
   IssuePolicy policy = IssuePolicy::kFunneled;
-  // At least one group; all must outlive the order. Nobody else uses them between the first Ready of a round and the
+  // At least one group; all must outlive the order. Nobody else uses them between the first Ready of a pass and the
   // end of its Finish. Funneled and chained orders use only the first one.
   std::vector<Group*> lanes;
   std::vector<TensorList> buckets;  // Numbered from 0, in the order in which backward usually makes them ready.

@@ -54,20 +54,20 @@ TEST_P(IssueOrderMpiTest, NoOrderOfReadinessBlocksOrMixes) {
       std::vector<size_t> readiness(kBuckets);
       std::iota(readiness.begin(), readiness.end(), 0);
       std::mt19937 random(group->rank());
-      for (int round = 1; round <= 20; ++round) {
+      for (int pass = 1; pass <= 20; ++pass) {
         std::shuffle(readiness.begin(), readiness.end(), random);
         const size_t last = random() % (kBuckets + 1);  // Number of buckets that become ready with FinishWith.
         for (size_t i = 0; i < kBuckets; ++i) {
           const absl::Span<float> bucket = memory.subspan(readiness[i] * values, values);
-          for (float& value : bucket) value = static_cast<float>(round + group->rank());
+          for (float& value : bucket) value = static_cast<float>(pass + group->rank());
           if (i + last < kBuckets) (*order)->Ready(readiness[i]);
         }
         const absl::Status status = (*order)->FinishWith(absl::MakeConstSpan(readiness).last(last));
         ASSERT_TRUE(status.ok()) << status;
         const int n = group->size();
-        const int whole = n * round + n * (n - 1) / 2;
+        const int whole = n * pass + n * (n - 1) / 2;
         const auto sum = static_cast<float>(whole);
-        EXPECT_EQ(std::count(memory.begin(), memory.end(), sum), memory.size()) << "round " << round;
+        EXPECT_EQ(std::count(memory.begin(), memory.end(), sum), memory.size()) << "pass " << pass;
       }
     }
   }

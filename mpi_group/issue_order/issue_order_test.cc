@@ -153,10 +153,10 @@ std::vector<absl::StatusCode> CodesOf(const std::vector<absl::Status>& statuses)
 }
 
 // No order of readiness blocks, and every sum is exact. 1,000 seeds try 2 to 4 ranks and 1 to 9 buckets. On each rank 1
-// to 3 threads make the buckets ready in another order, some only at the end of the round.
+// to 3 threads make the buckets ready in another order, some only at the end of the pass.
 TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
   constexpr uint32_t kShapes = 50;
-  constexpr uint32_t kRounds = 20;
+  constexpr uint32_t kPasses = 20;
   for (uint32_t shape = 0; shape < kShapes; ++shape) {
     std::mt19937 random(shape);
     const int ranks = static_cast<int>(random() % 3) + 2;
@@ -167,8 +167,8 @@ TEST_P(IssueOrderTest, NoOrderOfReadinessBlocksOrMixes) {
     RunRanks(ranks, [&](int r) {
       Rank rank(sizes, *groups[r], lanes);
       ASSERT_TRUE(rank.Make(GetParam()).ok());
-      for (uint32_t round = 0; round < kRounds; ++round) {
-        const uint32_t seed = shape * kRounds + round;
+      for (uint32_t pass = 0; pass < kPasses; ++pass) {
+        const uint32_t seed = shape * kPasses + pass;
         const std::vector<size_t> rest = rank.MakeMostReady(seed);
         const absl::Status status = rank.order().FinishWith(rest);
         ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status;
@@ -191,14 +191,14 @@ TEST_P(IssueOrderTest, BucketsOfASharedArena) {
     ASSERT_TRUE(rank.Make(GetParam()).ok());
     std::mt19937 random(r);
     std::vector<size_t> order = {0, 1, 2, 3, 4};
-    for (int round = 1; round <= 200; ++round) {
+    for (int pass = 1; pass <= 200; ++pass) {
       std::shuffle(order.begin(), order.end(), random);
       for (size_t b : order) {
-        for (float& value : arena.subspan(b * kValues, kValues)) value = static_cast<float>(round + r);
+        for (float& value : arena.subspan(b * kValues, kValues)) value = static_cast<float>(pass + r);
         rank.order().Ready(b);
       }
       ASSERT_TRUE(rank.order().Finish().ok());
-      EXPECT_THAT(arena, Each(static_cast<float>(3 * round + 3)));
+      EXPECT_THAT(arena, Each(static_cast<float>(3 * pass + 3)));
     }
   });
 }
@@ -272,13 +272,13 @@ TEST_P(IssueOrderTest, ASkippedBucketIsAnErrorOnEveryRank) {
   }
 }
 
-// If a rank leaves out a whole round, or never comes, all other ranks get an error.
-TEST_P(IssueOrderTest, AMissingRoundIsAnErrorOnEveryRank) {
+// If a rank leaves out a whole pass, or never comes, all other ranks get an error.
+TEST_P(IssueOrderTest, AMissingPassIsAnErrorOnEveryRank) {
   std::vector<absl::Status> outcomes = RunFailing(3, [&](int r, Rank& rank) {
     if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
-    for (int round = 0; round < 3; ++round) {
-      if (r == 0 && round == 1) return absl::AbortedError("left out");
-      const std::vector<size_t> rest = rank.MakeMostReady(round);
+    for (int pass = 0; pass < 3; ++pass) {
+      if (r == 0 && pass == 1) return absl::AbortedError("left out");
+      const std::vector<size_t> rest = rank.MakeMostReady(pass);
       if (absl::Status status = rank.order().FinishWith(rest); !status.ok()) return status;
     }
     return absl::OkStatus();
@@ -350,8 +350,8 @@ TEST_P(IssueOrderTest, WrongUseIsAnError) {
   EXPECT_EQ(MakeIssueOrder(no_lane).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// Destroying an order in the middle of a round, with collectives under way, ends within its groups' deadline.
-TEST_P(IssueOrderTest, DestroyedInTheMiddleOfARound) {
+// Destroying an order in the middle of a pass, with collectives under way, ends within its groups' deadline.
+TEST_P(IssueOrderTest, DestroyedInTheMiddleOfAPass) {
   const std::vector<absl::Status> outcomes = RunFailing(2, [&](int r, Rank& rank) {
     if (absl::Status status = rank.Make(GetParam()); !status.ok()) return status;
     if (r == 0) rank.order().Ready(0);
@@ -415,7 +415,7 @@ TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
     return absl::OkStatus();
   };
   ASSERT_TRUE(rank.Make(IssuePolicy::kFunneled).ok());
-  for (int round = 0; round < 100; ++round) {
+  for (int pass = 0; pass < 100; ++pass) {
     rank.order().Ready(0);
     ASSERT_TRUE(rank.order().Wait(0).ok());
     EXPECT_NE(callers[1], std::this_thread::get_id());

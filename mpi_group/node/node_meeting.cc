@@ -55,22 +55,22 @@ std::string Describe(const Purpose& purpose) {
 Patience PatienceFor(bool enough_cores) { return enough_cores ? Patience{2000, 20} : Patience{0, 40}; }
 
 uint64_t NodeMeeting::RegionBytes(uint64_t slot_bytes, uint64_t extra_bytes) {
-  return 2 * RoundUp(sizeof(Seat) + slot_bytes, 64) + RoundUp(extra_bytes, 64);
+  return 2 * RoundUp(sizeof(SlotHeader) + slot_bytes, 64) + RoundUp(extra_bytes, 64);
 }
 
 NodeMeeting::NodeMeeting(const Options& options)
     : options_(options),
       rank_(options.rank),
       ranks_(options.ranks),
-      seat_bytes_(RoundUp(sizeof(Seat) + options.slot_bytes, 64)),
-      extra_offset_(2 * seat_bytes_) {
-  static_assert(std::atomic<uint32_t>::is_always_lock_free, "seats are shared between processes");
-  static_assert(sizeof(Seat) == 32, "a seat and a few values share a cache line");
+      slot_stride_(RoundUp(sizeof(SlotHeader) + options.slot_bytes, 64)),
+      extra_offset_(2 * slot_stride_) {
+  static_assert(std::atomic<uint32_t>::is_always_lock_free, "headers are shared between processes");
+  static_assert(sizeof(SlotHeader) == 32, "a header and a few values share a cache line");
 }
 
 NodeMeeting::~NodeMeeting() {
   for (uint32_t parity : {0, 1}) {
-    Seat& own = SeatOf(rank_, parity);
+    SlotHeader& own = HeaderOf(rank_, parity);
     own.arrived.fetch_or(kLeft);
     FutexWakeAll(own.arrived);
   }
@@ -82,22 +82,22 @@ absl::Status NodeMeeting::Meet() {
 }
 
 absl::Status NodeMeeting::Meet(const Purpose& purpose) {
-  SeatOf(rank_, round_ + 1).purpose = purpose;
+  HeaderOf(rank_, meeting_ + 1).purpose = purpose;
   Arrive();
   absl::Status status = AwaitAll();
   if (!status.ok()) return status;
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (!(SeatOf(peer, round_).purpose == purpose)) return DifferentPurpose(peer, purpose);
+    if (!(HeaderOf(peer, meeting_).purpose == purpose)) return DifferentPurpose(peer, purpose);
   }
   return absl::OkStatus();
 }
 
 void NodeMeeting::Arrive() {
-  round_ = (round_ + 1) & ~kLeft;
-  Seat& own = SeatOf(rank_, round_);
+  meeting_ = (meeting_ + 1) & ~kLeft;
+  SlotHeader& own = HeaderOf(rank_, meeting_);
   // This store and load, and a sleeper's two accesses, are sequentially consistent. So either the sleeper sees the
   // arrival, or this rank sees the sleeper and wakes it.
-  own.arrived.store(round_);
+  own.arrived.store(meeting_);
   if (own.sleepers.load() > 0) FutexWakeAll(own.arrived);
 }
 
@@ -119,27 +119,27 @@ absl::Status NodeMeeting::Await(int peer) {
     if (Arrived(peer)) return absl::OkStatus();
     sched_yield();
   }
-  Seat& seat = SeatOf(peer, round_);
-  seat.sleepers.fetch_add(1);
+  SlotHeader& header = HeaderOf(peer, meeting_);
+  header.sleepers.fetch_add(1);
   absl::Status status = Sleep(peer);
-  seat.sleepers.fetch_sub(1);
+  header.sleepers.fetch_sub(1);
   return status;
 }
 
 absl::Status NodeMeeting::Sleep(int peer) {
-  Seat& seat = SeatOf(peer, round_);
+  SlotHeader& header = HeaderOf(peer, meeting_);
   absl::Time now = SteadyNow();
   if (deadline_ == absl::InfinitePast()) deadline_ = now + limit_;
   while (true) {
-    const uint32_t arrived = seat.arrived.load();
-    if ((arrived & ~kLeft) == round_) return absl::OkStatus();
+    const uint32_t arrived = header.arrived.load();
+    if ((arrived & ~kLeft) == meeting_) return absl::OkStatus();
     if ((arrived & kLeft) != 0) {
       return absl::UnavailableError(absl::StrCat("waited for rank ", Number(peer), ", which has left the group"));
     }
     if (now >= deadline_) return MissingRanks();
-    FutexWait(seat.arrived, arrived, std::min(deadline_ - now, kNap));
+    FutexWait(header.arrived, arrived, std::min(deadline_ - now, kNap));
     now = SteadyNow();
-    if (seat.arrived.load() != arrived) continue;
+    if (header.arrived.load() != arrived) continue;
     if (absl::Status status = LookAround(); !status.ok()) return status;
   }
 }
@@ -166,7 +166,7 @@ absl::Status NodeMeeting::MissingRanks() const {
 }
 
 absl::Status NodeMeeting::DifferentPurpose(int peer, const Purpose& purpose) const {
-  const Purpose& other = SeatOf(peer, round_).purpose;
+  const Purpose& other = HeaderOf(peer, meeting_).purpose;
   const std::string own_text = Describe(purpose);
   const std::string other_text = Describe(other);
   return absl::InvalidArgumentError(

@@ -4,13 +4,13 @@
 // A meeting of the ranks of one node in memory that they share: a barrier at which each rank can also hand data to the
 // others. The functions of node_collectives.h are built on it. Tests lay it over ordinary memory that threads share.
 //
-// Meetings are counted in rounds. A rank has two slots, one for odd and one for even rounds. It fills the round's slot,
+// Meetings are numbered. A rank has two slots, one for odd and one for even numbers. It fills the meeting's slot,
 // arrives, and may then read what all others brought.
 //
-// Two slots are enough. A rank fills the slot of round k again for round k + 2, after round k + 1 is over. Each rank
-// came to round k + 1 only after it had read all that it wanted of round k. So one meeting per call is enough too. For
-// the same reason two buffers are enough for any other memory that ranks write before one meeting and read before the
-// next.
+// Two slots are enough. A rank fills the slot of meeting k again for meeting k + 2, after meeting k + 1 is over. Each
+// rank came to meeting k + 1 only after it had read all that it wanted of meeting k. So one meeting per call is enough
+// too. For the same reason two buffers are enough for any other memory that ranks write before one meeting and read
+// before the next.
 //
 // Calls come from one thread at a time. Errors are those of a Transport. DEADLINE_EXCEEDED names all missing ranks.
 // UNAVAILABLE names a rank that has left or whose process has ended. INVALID_ARGUMENT, on all ranks, means that their
@@ -30,7 +30,7 @@ namespace hooke {
 // The operation that a rank is about to do. All ranks must bring equal purposes to a meeting.
 struct Purpose {
   uint64_t values = 0;
-  uint64_t places = 0;  // A hash of the places of the values, as far as these must be the same on all ranks.
+  uint64_t places = 0;  // A hash of what else must be equal: parts, chunk size, and the values' offsets in an arena.
   int32_t root = -1;
   uint8_t operation = 0;  // An Operation, as a number.
   DataType type = DataType::kFloat32;
@@ -94,22 +94,22 @@ class NodeMeeting {
   absl::Time waiting_since() const { return deadline_ == absl::InfinitePast() ? deadline_ : deadline_ - limit_; }
 
   // Memory for what this rank brings to the next meeting: its slot, 32-byte aligned.
-  char* NextSlot() { return SeatOf(rank_, round_ + 1).data(); }
+  char* NextSlot() { return HeaderOf(rank_, meeting_ + 1).data(); }
   // Returns OK after all ranks have called it; everything they wrote before is then visible to all.
   absl::Status Meet();
   // Does what Meet() does, and checks that all ranks bring the same purpose.
   absl::Status Meet(const Purpose& purpose);
   // The slot that `rank` filled for the last meeting.
-  const char* Slot(int rank) const { return SeatOf(rank, round_).data(); }
+  const char* Slot(int rank) const { return HeaderOf(rank, meeting_).data(); }
   // The additional memory of a rank: extra_bytes, 64-byte aligned.
   char* Extra(int rank) const { return options_.base + options_.bytes_per_rank * rank + extra_offset_; }
 
  private:
   // The header of a slot. The data follows directly, so that a few values travel in the same cache line.
   //
-  // `arrived` is the last round to which the rank came with this slot, modulo 2^31; the kLeft bit is set once the rank
-  // is gone.
-  struct alignas(32) Seat {
+  // `arrived` is the last meeting to which the rank came with this slot, modulo 2^31; the kLeft bit is set once the
+  // rank is gone.
+  struct alignas(32) SlotHeader {
     std::atomic<uint32_t> arrived;
     std::atomic<uint32_t> sleepers;  // Number of ranks that may sleep until `arrived` changes.
     Purpose purpose;
@@ -119,11 +119,12 @@ class NodeMeeting {
   };
   static constexpr uint32_t kLeft = 1u << 31;
 
-  Seat& SeatOf(int rank, uint32_t round) const {
-    return *reinterpret_cast<Seat*>(options_.base + options_.bytes_per_rank * rank + (round & 1) * seat_bytes_);
+  SlotHeader& HeaderOf(int rank, uint32_t meeting) const {
+    return *reinterpret_cast<SlotHeader*>(options_.base + options_.bytes_per_rank * rank +
+                                          (meeting & 1) * slot_stride_);
   }
   bool Arrived(int peer) const {
-    return (SeatOf(peer, round_).arrived.load(std::memory_order_acquire) & ~kLeft) == round_;
+    return (HeaderOf(peer, meeting_).arrived.load(std::memory_order_acquire) & ~kLeft) == meeting_;
   }
   void Arrive();
   absl::Status AwaitAll();
@@ -137,10 +138,10 @@ class NodeMeeting {
   const Options options_;
   const int rank_;
   const int ranks_;
-  const uint64_t seat_bytes_;
+  const uint64_t slot_stride_;  // Bytes of a header and its slot.
   const uint64_t extra_offset_;
   Patience patience_ = PatienceFor(/*enough_cores=*/false);
-  uint32_t round_ = 0;
+  uint32_t meeting_ = 0;  // The number of the last meeting.
   absl::Duration limit_ = absl::InfiniteDuration();
   absl::Time deadline_ = absl::InfinitePast();  // InfinitePast until a wait needs it.
 };

@@ -87,6 +87,14 @@ class Docs(unittest.TestCase):
         for kind, (values, *group) in groups.items():
             self.assertEqual(shown[kind], all_reduce_choices(values, *group), kind)
 
+    def test_collectives_md_shows_lines_that_bench_explain_prints(self):
+        page = (ROOT / "docs/collectives.md").read_text()
+        arguments, shown = re.search(r"^\$ hooke bench explain (.*)\n((?:.+\n)+?)```", page, re.MULTILINE).groups()
+        command = [PROGRAMS / "hooke", "bench", "explain", *arguments.split()]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+        self.assertGreater(shown.count("between nodes:"), 2)
+        self.assertIn(shown, printed)
+
     def test_the_six_modes_are_shown_as_their_files_have_them(self):
         page = (ROOT / "docs/rules/README.md").read_text()
         shown = dict(re.findall(r"^# deploy/jobs/modes/([a-z-]+\.yaml)\n((?:(?!#|```).+\n)+)", page, re.MULTILINE))

@@ -18,6 +18,12 @@ ordered_json ToJson(const Topology& topology) {
           {"oversubscribed", topology.oversubscribed}};
 }
 
+void AddChoice(ordered_json& json, const Choice& choice) {
+  json["algorithm"] = std::string(NameOf(choice.algorithm));
+  json["chunk_bytes"] = choice.chunk_bytes;
+  json["reason"] = std::string(choice.reason);
+}
+
 }  // namespace
 
 std::string TuningDocument(const Topology& topology, const Measured& measured, const Tuning& tuning) {
@@ -51,9 +57,11 @@ std::string ExplanationDocument(const Topology& topology, const Tuning& tuning) 
                            {"bytes_from", one.bytes_from}};
     if (one.rounds_once) choice["of"] = "16-bit sums";
     if (one.bytes_to != TuningRule::kAnyBytes) choice["bytes_to"] = one.bytes_to;
-    choice["algorithm"] = std::string(NameOf(one.choice.algorithm));
-    choice["chunk_bytes"] = one.choice.chunk_bytes;
-    choice["reason"] = std::string(one.choice.reason);
+    AddChoice(choice, one.choice);
+    if (one.choice.algorithm == Algorithm::kTwoLevel) {
+      choice["drivers"] = one.choice.drivers;
+      AddChoice(choice["between"], one.between);
+    }
     document["choices"].push_back(std::move(choice));
   }
   return document.dump() + "\n";

@@ -20,8 +20,9 @@ std::string TuningDocument(const Topology& topology, const Measured& measured, c
 
 // {"topology": {...}, "choices": [{"operation": "all-reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,
 //                                  "algorithm": "staged", "chunk_bytes": 65536, "reason": "..."}, ...]}
-// with a line end. The last range of an operation has no "bytes_to". Ranges that hold only for sums of 16-bit values
-// (ListChoices) also have "of": "16-bit sums".
+// with a line end. The last range of an operation has no "bytes_to". A two-level choice also has "drivers": 2, and the
+// choice between the nodes as "between": {"algorithm": "ring", "chunk_bytes": 262144, "reason": "..."}. Ranges that
+// hold only for sums of 16-bit values (ListChoices) also have "of": "16-bit sums".
 std::string ExplanationDocument(const Topology& topology, const Tuning& tuning);
 
 }  // namespace hooke

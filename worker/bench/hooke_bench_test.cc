@@ -152,11 +152,29 @@ TEST_F(HookeBenchTest, Explain) {
   EXPECT_EQ(document["choices"][0]["algorithm"], "ring");
   EXPECT_EQ(document["choices"][0]["bytes_from"], 4);
   EXPECT_FALSE(document["choices"][0].contains("bytes_to"));
+  EXPECT_FALSE(document["choices"][0].contains("between"));
   const Result wrong = Run({"explain", "--tuning", folder_ + "/wrong.json"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("wrong.json: tuning: unknown key \"rulez\""));
   EXPECT_THAT(Run({"explain", "--ranks", "2", "--nodes", "3"}).err, HasSubstr("--nodes 3 is more than --ranks 2"));
   EXPECT_THAT(Run({"explain", "--tuning", folder_ + "/none.json"}).err, HasSubstr("none.json: cannot be read"));
+}
+
+// For several nodes `explain` also names the algorithm between the nodes. It changes from 1 to 2 MiB of private values,
+// where the all-reduce remains two-level.
+TEST_F(HookeBenchTest, ExplainNamesTheAlgorithmBetweenNodes) {
+  const Result result = Run({"explain", "--ranks", "8", "--nodes", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json document = nlohmann::json::parse(result.out);
+  std::vector<std::string> between;
+  for (const nlohmann::json& one : document["choices"]) {
+    if (one["operation"] != "all-reduce" || one["values"] != "private" || one.contains("of")) continue;
+    EXPECT_EQ(one["algorithm"], "two-level");
+    between.push_back(absl::StrCat("from ", one["bytes_from"].get<int>(), ": ",
+                                   one["between"]["algorithm"].get<std::string>(), " of ", one["drivers"].get<int>()));
+  }
+  EXPECT_EQ(between, (std::vector<std::string>{"from 4: recursive-doubling of 1", "from 32768: recursive-doubling of 4",
+                                               "from 131072: halving-doubling of 4", "from 2097152: ring of 4"}));
 }
 
 }  // namespace

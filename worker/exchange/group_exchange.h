@@ -55,7 +55,7 @@ struct GroupExchangeOptions {
   v1::Sender sender;
   RuleName rule = RuleName::kElastic;
   Encoding encoding;            // Encoding of the values that the group sends.
-  bool overlaps = false;        // Whether there are fragments, or Finish may come later than right after Begin.
+  bool overlaps = false;        // Whether training goes on between Begin and Finish, or the vector has fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
   // How much longer than exchange_timeout an answer may take, because servers wait for other groups.
   absl::Duration grace = absl::ZeroDuration();

@@ -51,7 +51,8 @@ TEST(ServerPresence, IsAskedUntilItAnswers) {
           {"silent", 20, true, 20}});
 }
 
-// Exchanges try a server that answers Locate calls but no exchanges more and more rarely, at last every 16 seconds.
+// A server may answer Locate calls but no exchanges. Exchanges then try it more and more rarely, at last every 16
+// seconds.
 TEST(ServerPresence, PromisesThatAreNotKeptCostLess) {
   Follow({{"silent", 10, true, 10},
           {"answers", 10, false, kNever},

@@ -22,7 +22,9 @@ void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1:
   const RuleFacts& facts = FactsOf(*RuleOf(averaging.rule()));
   optimizer.set_learning_rate(facts.has_momentum ? averaging.learning_rate() : 1);
   optimizer.set_momentum(facts.has_momentum ? averaging.momentum() : 0);
-  optimizer.set_nesterov(averaging.rule() == Averaging::DILOCO ? averaging.momentum() > 0 : averaging.nesterov());
+  optimizer.set_nesterov(facts.nesterov == RuleNesterov::kAlways
+                             ? averaging.momentum() > 0
+                             : facts.nesterov == RuleNesterov::kByJob && averaging.nesterov());
   if (facts.relative_to_rate) {
     *shard.mutable_schedule() = train.schedule();
   } else {

@@ -1,11 +1,10 @@
 // Every update rule through all layers: trainers of several groups, gRPC on loopback, a real parameter server.
 #include <atomic>
 #include <cmath>
-#include <iterator>
 #include <optional>
-#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
@@ -22,17 +21,13 @@ namespace {
 
 using Averaging = v1::AveragingSpec;
 
-// The numbers of the update rules are the same for servers and ranks, and both refuse an unknown number.
+// Each rule has the same number and name in messages as in the table of facts. An unknown number is refused.
 TEST(RuleNumbersTest, AreThoseOfTheJob) {
-  const std::pair<Averaging::Rule, RuleName> rules[] = {
-      {Averaging::ELASTIC, RuleName::kElastic}, {Averaging::NONE, RuleName::kNone},
-      {Averaging::SYNC, RuleName::kSync},       {Averaging::ASYNC, RuleName::kAsync},
-      {Averaging::SSP, RuleName::kSsp},         {Averaging::DOWNPOUR, RuleName::kDownpour},
-      {Averaging::AVERAGE, RuleName::kAverage}, {Averaging::BMUF, RuleName::kBmuf},
-      {Averaging::SLOWMO, RuleName::kSlowMo},   {Averaging::DILOCO, RuleName::kDiLoCo},
-  };
-  for (const auto& [number, name] : rules) EXPECT_EQ(RuleOf(number), name) << Averaging::Rule_Name(number);
-  EXPECT_EQ(std::size(rules), static_cast<size_t>(Averaging::Rule_MAX));
+  EXPECT_EQ(AllRules().size(), static_cast<size_t>(Averaging::Rule_MAX));
+  for (const RuleFacts& facts : AllRules()) {
+    const auto number = static_cast<Averaging::Rule>(facts.rule);
+    EXPECT_EQ(Averaging::Rule_Name(number), absl::AsciiStrToUpper(facts.name));
+  }
   EXPECT_EQ(RuleOf(Averaging::RULE_UNSPECIFIED), std::nullopt);
   EXPECT_EQ(RuleOf(Averaging::Rule_MAX + 1), std::nullopt);
 }

@@ -87,7 +87,7 @@ class CountingGroup : public Group {
   Group& group_;
 };
 
-// A model that shows its CountingGroup when it is in a batch.
+// A model that tells its CountingGroup whether a batch is running.
 class WatchedModel : public QuadraticModel {
  public:
   explicit WatchedModel(CountingGroup& group) : QuadraticModel(60, 3), group_(group) {}

@@ -18,8 +18,8 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// Returns a text for the state that a group's own optimizer loses when the group starts again. It is "state" if the
-// group has no optimizer here.
+// Names the state that a group's own optimizer loses when the group starts again; "" if it has none. An optimizer of
+// the user's program is unknown here, so its state is just "state".
 std::string LostState(const std::optional<OptimizerOptions>& optimizer) {
   if (!optimizer.has_value()) return "state";
   if (OptimizerStateValues(*optimizer) == 0) return "";
@@ -77,7 +77,7 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
 // requires that the values depend on no other group, and that right after an exchange they equal the center's.
 bool GroupTraining::KeepsValues() const {
   if (options_.rule == RuleName::kNone) return true;
-  return options_.rule == RuleName::kAverage && options_.groups == 1 && options_.rhythm.delay == 0 &&
+  return CenterIsMean(options_.rule) && options_.groups == 1 && options_.rhythm.delay == 0 &&
          options_.rhythm.fragments <= 1 && options_.encoding.compression == Compression::kNone;
 }
 
@@ -159,7 +159,7 @@ absl::StatusOr<Attached> GroupTraining::BeginFromCenter() {
   return Attached{numbers[0], static_cast<uint32_t>(numbers[1])};
 }
 
-// Makes the GroupExchange and its schedule. Called when all ranks hold the center's values.
+// Makes the GroupExchange and its planner. Called when all ranks hold the center's values.
 void GroupTraining::OpenExchange(const Attached& attached) {
   GroupExchangeOptions options;
   options.sender = options_.sender;
@@ -174,16 +174,16 @@ void GroupTraining::OpenExchange(const Attached& attached) {
   options.clock = options_.clock;
   const GroupExchangeDependencies deps = {deps_.group, deps_.arena, deps_.center, deps_.reporter};
   exchange_ = std::make_unique<GroupExchange>(deps, std::move(options));
-  ExchangeScheduleOptions schedule;
-  schedule.rhythm = options_.rhythm;
-  schedule.interval_time = options_.interval_time;
-  schedule.adapts = options_.adapts_interval;
-  schedule.first_step = attached.last_sequence;
-  schedule.in_rounds = InRounds(options_.rule);
-  schedule.skips_first_server = [exchange = exchange_.get()] { return exchange->SkipsFirstServer(); };
-  schedule.ask_timeout = options_.exchange_timeout / 10;
-  schedule.clock = options_.clock;
-  schedule_ = std::make_unique<ExchangeSchedule>(std::move(schedule), deps_.group, deps_.center);
+  ExchangePlannerOptions planned;
+  planned.rhythm = options_.rhythm;
+  planned.interval_time = options_.interval_time;
+  planned.adapts = options_.adapts_interval;
+  planned.first_step = attached.last_sequence;
+  planned.in_rounds = InRounds(options_.rule);
+  planned.skips_first_server = [exchange = exchange_.get()] { return exchange->SkipsFirstServer(); };
+  planned.ask_timeout = options_.exchange_timeout / 10;
+  planned.clock = options_.clock;
+  planner_ = std::make_unique<ExchangePlanner>(std::move(planned), deps_.group, deps_.center);
 }
 
 absl::Status GroupTraining::MakeGroupStep() {
@@ -225,7 +225,7 @@ void GroupTraining::BeginStep() {
 
 absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
   if (Exchanges()) {
-    schedule_->Propose(MomentAt(step_ + 1), Proposal());
+    planner_->Propose(MomentAt(step_ + 1), Proposal());
     Missed() = exchange_->missed() ? 1.0f : 0.0f;
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
   }
@@ -246,7 +246,7 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
     deps_.reporter->Enter(Phase::COLLECTIVE);
     if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
   }
-  if (schedule_ != nullptr) schedule_->NoteStepTime(options_.clock() - step_began_);
+  if (planner_ != nullptr) planner_->NoteStepTime(options_.clock() - step_began_);
   if (absl::Status status = Exchange(plan); !status.ok()) return status;
   if (state_ == nullptr || !TakesState(plan)) return absl::OkStatus();
   if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
@@ -276,11 +276,11 @@ bool GroupTraining::Exchanges() const {
   return exchange_ != nullptr && (options_.rule != RuleName::kNone || options_.sender.group() == 0);
 }
 
-ExchangeSchedule::Moment GroupTraining::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }
+ExchangePlanner::Moment GroupTraining::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }
 
 ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
   if (!Exchanges()) return {};
-  if (options_.rule != RuleName::kNone) return schedule_->PlanAfter(MomentAt(step), Proposal());
+  if (options_.rule != RuleName::kNone) return planner_->PlanAfter(MomentAt(step), Proposal());
   // Under kNone, group 0 exchanges only so that evaluations and exports find its values at the center.
   ExchangePlan plan;
   plan.begins = plan.waits = Publishes(step) || step == options_.rhythm.steps_total;
@@ -292,7 +292,7 @@ absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
     if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
   }
   if (!plan.begins) return absl::OkStatus();
-  schedule_->Begun(step_, plan);
+  planner_->Begun(step_, plan);
   last_begun_ = step_;
   exchange_->Begin({step_, plan.fragment, step_ == options_.rhythm.steps_total});
   return plan.waits ? exchange_->Finish() : absl::OkStatus();

@@ -37,7 +37,7 @@
 #include "mpi_group/group.h"
 #include "proto/parameter_server.pb.h"
 #include "worker/exchange/center_client.h"
-#include "worker/exchange/exchange_schedule.h"
+#include "worker/exchange/exchange_planner.h"
 #include "worker/exchange/group_exchange.h"
 #include "worker/model/arena.h"
 #include "worker/model/model.h"
@@ -105,7 +105,7 @@ absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall&
 // Those of the group's state follow. The caller may have more statistics after these, which Combine averages over the
 // ranks, too.
 inline constexpr uint64_t kTrainingStatistics =
-    kGroupStepStatistics + kExchangeScheduleStatistics + 2 + kGroupStateStatistics;
+    kGroupStepStatistics + kExchangePlannerStatistics + 2 + kGroupStateStatistics;
 
 class GroupTraining {
  public:
@@ -180,14 +180,14 @@ class GroupTraining {
   bool Exchanges() const;
   bool Publishes(uint64_t step) const { return options_.publishes && options_.publishes(step); }
   absl::Span<float> Proposal() const {
-    return deps_.arena->statistics().subspan(kGroupStepStatistics, kExchangeScheduleStatistics);
+    return deps_.arena->statistics().subspan(kGroupStepStatistics, kExchangePlannerStatistics);
   }
-  float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics]; }
-  float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangeScheduleStatistics + 1]; }
+  float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics]; }
+  float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 1]; }
   absl::Span<float> StateStatistics() const {
     return deps_.arena->statistics().subspan(kTrainingStatistics - kGroupStateStatistics, kGroupStateStatistics);
   }
-  ExchangeSchedule::Moment MomentAt(uint64_t step) const;
+  ExchangePlanner::Moment MomentAt(uint64_t step) const;
   ExchangePlan PlanAfter(uint64_t step) const;
   RankZeroCall CallFor(absl::Duration timeout) const;
 
@@ -196,7 +196,7 @@ class GroupTraining {
   std::unique_ptr<GroupStep> group_step_;
   // Null if there is no center.
   std::unique_ptr<GroupExchange> exchange_;
-  std::unique_ptr<ExchangeSchedule> schedule_;
+  std::unique_ptr<ExchangePlanner> planner_;
   std::unique_ptr<GroupState> state_;   // Null if there is no center or no state to keep.
   std::optional<uint64_t> state_step_;  // The step of the state with which this start goes on.
   uint64_t step_ = 0;                   // Steps done by the group.

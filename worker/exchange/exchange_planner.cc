@@ -1,4 +1,4 @@
-#include "worker/exchange/exchange_schedule.h"
+#include "worker/exchange/exchange_planner.h"
 
 #include <cmath>
 #include <utility>
@@ -15,7 +15,7 @@ constexpr size_t kTurn = 1;  // The next fragment.
 
 }  // namespace
 
-ExchangeSchedule::ExchangeSchedule(ExchangeScheduleOptions options, const Group* group, const CenterClient* center)
+ExchangePlanner::ExchangePlanner(ExchangePlannerOptions options, const Group* group, const CenterClient* center)
     : options_(std::move(options)),
       group_(group),
       center_(center),
@@ -23,16 +23,16 @@ ExchangeSchedule::ExchangeSchedule(ExchangeScheduleOptions options, const Group*
       last_step_(options_.first_step),
       interval_(options_.rhythm.interval) {}
 
-void ExchangeSchedule::NoteStepTime(absl::Duration took) {
+void ExchangePlanner::NoteStepTime(absl::Duration took) {
   steps_ += 1;
   busy_ += took;
 }
 
-bool ExchangeSchedule::Due(uint64_t step) const {
+bool ExchangePlanner::Due(uint64_t step) const {
   return ByTime() ? options_.clock() - last_time_ >= options_.interval_time : step >= last_step_ + interval_;
 }
 
-void ExchangeSchedule::Propose(const Moment& moment, absl::Span<float> statistics) {
+void ExchangePlanner::Propose(const Moment& moment, absl::Span<float> statistics) {
   statistics[kDue] = statistics[kTurn] = 0;
   if (group_->rank() != 0) return;
   ExchangeMoment next = {moment.step, moment.in_flight_since};
@@ -48,7 +48,7 @@ void ExchangeSchedule::Propose(const Moment& moment, absl::Span<float> statistic
 
 // Asks the first server for the pace of the fastest group and for the next fragment. If it does not answer, the group
 // keeps its interval and turn; the exchange itself reports the failure.
-void ExchangeSchedule::Ask() {
+void ExchangePlanner::Ask() {
   if (options_.skips_first_server && options_.skips_first_server()) return;
   const double seconds = absl::ToDoubleSeconds(busy_);
   const double own = options_.adapts && seconds > 0 ? steps_ / seconds : 0;
@@ -61,14 +61,14 @@ void ExchangeSchedule::Ask() {
   busy_ /= 2;
 }
 
-ExchangePlan ExchangeSchedule::PlanAfter(const Moment& moment, absl::Span<const float> statistics) const {
+ExchangePlan ExchangePlanner::PlanAfter(const Moment& moment, absl::Span<const float> statistics) const {
   ExchangeMoment now = {moment.step, moment.in_flight_since};
   if (Decides()) now.due = statistics[kDue] > 0.5f;
   if (InTurns()) now.next_fragment = static_cast<uint32_t>(std::lround(statistics[kTurn]));
   return PlanExchange(options_.rhythm, now);
 }
 
-void ExchangeSchedule::Begun(uint64_t step, const ExchangePlan& plan) {
+void ExchangePlanner::Begun(uint64_t step, const ExchangePlan& plan) {
   last_time_ = options_.clock();
   last_step_ = step;
   next_turn_ = static_cast<uint32_t>((plan.fragment.index + 1) % plan.fragment.parts);

@@ -1,4 +1,4 @@
-#include "mpi_group/issue_order/issue_order_round.h"
+#include "mpi_group/issue_order/issue_order_pass.h"
 
 #include <algorithm>
 
@@ -7,24 +7,24 @@
 
 namespace hooke {
 
-IssueOrderRound::IssueOrderRound(const Shape& shape)
+IssueOrderPass::IssueOrderPass(const Shape& shape)
     : lanes_count_(shape.lanes), deadline_(shape.deadline), states_(shape.buckets), lanes_(shape.lanes) {
   absl::MutexLock lock(&mutex_);
   Restart();
 }
 
-void IssueOrderRound::Restart() {
+void IssueOrderPass::Restart() {
   std::fill(states_.begin(), states_.end(), State::kIdle);
   for (size_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].next = lane;
   done_ = 0;
 }
 
-void IssueOrderRound::SetReady(size_t bucket) {
+void IssueOrderPass::SetReady(size_t bucket) {
   absl::MutexLock lock(&mutex_);
   MakeReady(bucket);
 }
 
-void IssueOrderRound::MakeReady(size_t bucket) {
+void IssueOrderPass::MakeReady(size_t bucket) {
   if (bucket >= states_.size()) {
     return Fail(absl::InvalidArgumentError(
         absl::StrCat("bucket ", bucket, " was made ready; there are only ", states_.size(), " buckets")));
@@ -36,17 +36,17 @@ void IssueOrderRound::MakeReady(size_t bucket) {
   states_[bucket] = State::kReady;
 }
 
-bool IssueOrderRound::Runnable(const Lane& lane) const {
+bool IssueOrderPass::Runnable(const Lane& lane) const {
   return !lane.working && lane.next < states_.size() && states_[lane.next] == State::kReady;
 }
 
-size_t IssueOrderRound::Take(Lane& lane) {
+size_t IssueOrderPass::Take(Lane& lane) {
   lane.working = true;
   if (working_++ == 0) busy_since_ = SteadyNow();
   return lane.next;
 }
 
-std::optional<size_t> IssueOrderRound::AwaitNext(size_t lane) {
+std::optional<size_t> IssueOrderPass::AwaitNext(size_t lane) {
   absl::MutexLock lock(&mutex_);
   const auto decided = [this, lane]()
                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Ended() || Runnable(lanes_[lane]); };
@@ -55,13 +55,13 @@ std::optional<size_t> IssueOrderRound::AwaitNext(size_t lane) {
   return Take(lanes_[lane]);
 }
 
-std::optional<size_t> IssueOrderRound::TryNext(size_t lane) {
+std::optional<size_t> IssueOrderPass::TryNext(size_t lane) {
   absl::MutexLock lock(&mutex_);
   if (Ended() || !Runnable(lanes_[lane])) return std::nullopt;
   return Take(lanes_[lane]);
 }
 
-std::optional<size_t> IssueOrderRound::SetLast(absl::Span<const size_t> buckets) {
+std::optional<size_t> IssueOrderPass::SetLast(absl::Span<const size_t> buckets) {
   if (buckets.empty()) return std::nullopt;
   absl::MutexLock lock(&mutex_);
   for (size_t bucket : buckets) MakeReady(bucket);
@@ -70,7 +70,7 @@ std::optional<size_t> IssueOrderRound::SetLast(absl::Span<const size_t> buckets)
   return Take(lanes_[0]);
 }
 
-void IssueOrderRound::Done(size_t bucket, const absl::Status& status) {
+void IssueOrderPass::Done(size_t bucket, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   Lane& lane = lanes_[bucket % lanes_count_];
   lane.working = false;
@@ -84,16 +84,16 @@ void IssueOrderRound::Done(size_t bucket, const absl::Status& status) {
   ++done_;
 }
 
-void IssueOrderRound::Fail(const absl::Status& status) {
+void IssueOrderPass::Fail(const absl::Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
-absl::Status IssueOrderRound::NotDone(size_t bucket) const {
+absl::Status IssueOrderPass::NotDone(size_t bucket) const {
   return absl::DeadlineExceededError(absl::StrCat("bucket ", bucket, " of ", states_.size(), " was not done within ",
                                                   absl::FormatDuration(deadline_)));
 }
 
-absl::Status IssueOrderRound::Wait(size_t bucket) {
+absl::Status IssueOrderPass::Wait(size_t bucket) {
   absl::MutexLock lock(&mutex_);
   if (bucket >= states_.size() || states_[bucket] == State::kIdle) {
     Fail(absl::InvalidArgumentError(
@@ -106,7 +106,7 @@ absl::Status IssueOrderRound::Wait(size_t bucket) {
   return failure_;
 }
 
-void IssueOrderRound::CheckAllReady() {
+void IssueOrderPass::CheckAllReady() {
   for (size_t bucket = 0; bucket < states_.size() && failure_.ok(); ++bucket) {
     if (states_[bucket] != State::kIdle) continue;
     Fail(absl::InvalidArgumentError(absl::StrCat("bucket ", bucket, " of ", states_.size(),
@@ -114,7 +114,7 @@ void IssueOrderRound::CheckAllReady() {
   }
 }
 
-absl::Status IssueOrderRound::Finish() {
+absl::Status IssueOrderPass::Finish() {
   absl::MutexLock lock(&mutex_);
   CheckAllReady();
   const auto settled = [this]()
@@ -127,17 +127,17 @@ absl::Status IssueOrderRound::Finish() {
   return failure_;
 }
 
-void IssueOrderRound::Close() {
+void IssueOrderPass::Close() {
   absl::MutexLock lock(&mutex_);
   closed_ = true;
 }
 
-void IssueOrderRound::AddWaited(absl::Duration waited) {
+void IssueOrderPass::AddWaited(absl::Duration waited) {
   absl::MutexLock lock(&mutex_);
   times_.waited += waited;
 }
 
-IssueTimes IssueOrderRound::times() const {
+IssueTimes IssueOrderPass::times() const {
   absl::MutexLock lock(&mutex_);
   IssueTimes times = times_;
   if (working_ > 0) times.busy += SteadyNow() - busy_since_;

@@ -1,8 +1,9 @@
-#ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
-#define HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
+#ifndef HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_PASS_H_
+#define HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_PASS_H_
 
-// The state of a round, common to all issue orders: which buckets are ready, which is next in each lane, which are
-// done, and the first error. It decides which collective a lane may call next, but calls none itself. Thread-safe.
+// The state of a pass over the buckets, common to all issue orders: which buckets are ready, which is next in each
+// lane, which are done, and the first error. It decides which collective a lane may call next, but calls none itself.
+// Thread-safe.
 
 #include <cstddef>
 #include <optional>
@@ -17,14 +18,14 @@
 
 namespace hooke {
 
-class IssueOrderRound {
+class IssueOrderPass {
  public:
   struct Shape {
     size_t buckets = 0;
     size_t lanes = 1;
     absl::Duration deadline;
   };
-  explicit IssueOrderRound(const Shape& shape);
+  explicit IssueOrderPass(const Shape& shape);
 
   void SetReady(size_t bucket);
 
@@ -34,7 +35,7 @@ class IssueOrderRound {
   // Does what AwaitNext does, but never waits. It also returns nothing if the next bucket is not ready, or if another
   // thread works in the lane.
   std::optional<size_t> TryNext(size_t lane);
-  // Makes the round's last buckets ready, for an order of one lane, and takes the next bucket as TryNext does, before
+  // Makes the pass's last buckets ready, for an order of one lane, and takes the next bucket as TryNext does, before
   // another thread can. Returns nothing if `buckets` is empty, or if any other bucket is not ready, which Finish then
   // reports.
   std::optional<size_t> SetLast(absl::Span<const size_t> buckets);
@@ -80,4 +81,4 @@ class IssueOrderRound {
 
 }  // namespace hooke
 
-#endif  // HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_ROUND_H_
+#endif  // HOOKE_MPI_GROUP_ISSUE_ORDER_ISSUE_ORDER_PASS_H_

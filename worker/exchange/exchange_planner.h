@@ -1,5 +1,5 @@
-#ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_SCHEDULE_H_
-#define HOOKE_WORKER_EXCHANGE_EXCHANGE_SCHEDULE_H_
+#ifndef HOOKE_WORKER_EXCHANGE_EXCHANGE_PLANNER_H_
+#define HOOKE_WORKER_EXCHANGE_EXCHANGE_PLANNER_H_
 
 // Decides when a group exchanges and which part of the vector (ExchangePlan). Some rhythms need a fact that only rank 0
 // has:
@@ -24,7 +24,7 @@
 
 namespace hooke {
 
-struct ExchangeScheduleOptions {
+struct ExchangePlannerOptions {
   ExchangeRhythm rhythm;
   // If not zero, an exchange is due when this much time has passed on rank 0's clock. The interval in steps does not
   // count then.
@@ -41,13 +41,13 @@ struct ExchangeScheduleOptions {
   std::function<absl::Time()> clock;
 };
 
-// Number of the arena's statistics that the schedule uses.
-inline constexpr uint64_t kExchangeScheduleStatistics = 2;
+// Number of the arena's statistics that the planner uses.
+inline constexpr uint64_t kExchangePlannerStatistics = 2;
 
-class ExchangeSchedule {
+class ExchangePlanner {
  public:
-  // `center` is null if the job has no servers; nobody calls the schedule then. Group and center outlive the schedule.
-  ExchangeSchedule(ExchangeScheduleOptions options, const Group* group, const CenterClient* center);
+  // `center` is null if the job has no servers; nobody calls the planner then. Group and center outlive the planner.
+  ExchangePlanner(ExchangePlannerOptions options, const Group* group, const CenterClient* center);
 
   // The group after `step` steps. `in_flight_since` is the step after which the exchange in flight began, if there is
   // one.
@@ -58,7 +58,7 @@ class ExchangeSchedule {
   // Records how long a step of the group took, not counting exchanges.
   void NoteStepTime(absl::Duration took);
 
-  // Writes this rank's kExchangeScheduleStatistics values. Call it before the collective of the step that leads to
+  // Writes this rank's kExchangePlannerStatistics values. Call it before the collective of the step that leads to
   // `moment`.
   void Propose(const Moment& moment, absl::Span<float> statistics);
 
@@ -76,7 +76,7 @@ class ExchangeSchedule {
   bool Due(uint64_t step) const;
   void Ask();
 
-  const ExchangeScheduleOptions options_;
+  const ExchangePlannerOptions options_;
   const Group* const group_;
   const CenterClient* const center_;
 
@@ -92,4 +92,4 @@ class ExchangeSchedule {
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_EXCHANGE_EXCHANGE_SCHEDULE_H_
+#endif  // HOOKE_WORKER_EXCHANGE_EXCHANGE_PLANNER_H_
