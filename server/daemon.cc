@@ -16,10 +16,11 @@
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/service.h"
-#include "server/coordinator/sqlite_job_store.h"
 #include "server/listen_address.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
+#include "server/records/record_store.h"
+#include "server/records/sqlite_record_store.h"
 #include "server/server_folder.h"
 #include "wire/admission.h"
 #include "wire/channel.h"
@@ -79,7 +80,7 @@ absl::Status Daemon::OpenParameters() {
 
 absl::Status Daemon::OpenCoordinator() {
   if (!options_.coordinator.empty()) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<JobStore>> store = OpenSqliteJobStore(folder_->job_store());
+  absl::StatusOr<std::unique_ptr<RecordStore>> store = OpenSqliteRecordStore(folder_->job_store());
   if (!store.ok()) return store.status();
   absl::StatusOr<JobLog> log = JobLog::Open({folder_->logs()});
   if (!log.ok()) return log.status();
