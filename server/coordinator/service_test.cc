@@ -49,7 +49,7 @@ class Cluster {
     service.tick = absl::Milliseconds(20);
     service.dial_back = std::make_shared<FakeDialBack>();
     service.log_sign_of_life = absl::Milliseconds(1);
-    service_ = CoordinatorService::Create(std::move(service));
+    service_ = std::make_unique<CoordinatorService>(std::move(service));
     grpc::ServerBuilder builder;
     service_->AddTo(builder);
     int port = 0;
