@@ -16,10 +16,11 @@
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/service.h"
-#include "server/coordinator/sqlite_job_store.h"
 #include "server/listen_address.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
+#include "server/records/record_store.h"
+#include "server/records/sqlite_record_store.h"
 #include "server/server_folder.h"
 #include "wire/admission.h"
 #include "wire/channel.h"
@@ -33,34 +34,14 @@ namespace {
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 
-class Daemon final : public ServerDaemon {
- public:
-  Daemon(ServerOptions options, HostPort listen, std::unique_ptr<ServerFolder> folder)
-      : options_(std::move(options)), listen_(std::move(listen)), folder_(std::move(folder)) {}
-  ~Daemon() override { (void)Stop(); }
+}  // namespace
 
-  absl::Status OpenParameters();
-  absl::Status Listen();
-  absl::Status OpenCoordinator();
+ServerDaemon::ServerDaemon(ServerOptions options, HostPort listen, std::unique_ptr<ServerFolder> folder)
+    : options_(std::move(options)), listen_(std::move(listen)), folder_(std::move(folder)), instance_(RandomHex(2)) {}
 
-  const std::string& address() const override { return address_; }
-  absl::Status Stop() override;
+ServerDaemon::~ServerDaemon() { (void)Stop(); }
 
- private:
-  absl::Status Advertise(uint16_t port);
-
-  const ServerOptions options_;
-  const HostPort listen_;                       // options_.listen.
-  const std::unique_ptr<ServerFolder> folder_;  // Destroyed last: it holds the folder's lock.
-  const std::string instance_ = RandomHex(2);
-  std::string address_;
-  std::unique_ptr<ParameterServer> parameters_;
-  std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<Heartbeat> heartbeat_;
-};
-
-absl::Status Daemon::OpenParameters() {
+absl::Status ServerDaemon::OpenParameters() {
   absl::StatusOr<std::unique_ptr<Storage>> storage = OpenFolderStorage(folder_->centers());
   if (!storage.ok()) return storage.status();
   ParameterServerOptions options;
@@ -77,9 +58,9 @@ absl::Status Daemon::OpenParameters() {
   return absl::OkStatus();
 }
 
-absl::Status Daemon::OpenCoordinator() {
+absl::Status ServerDaemon::OpenCoordinator() {
   if (!options_.coordinator.empty()) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<JobStore>> store = OpenSqliteJobStore(folder_->job_store());
+  absl::StatusOr<std::unique_ptr<RecordStore>> store = OpenSqliteRecordStore(folder_->job_store());
   if (!store.ok()) return store.status();
   absl::StatusOr<JobLog> log = JobLog::Open({folder_->logs()});
   if (!log.ok()) return log.status();
@@ -101,11 +82,11 @@ absl::Status Daemon::OpenCoordinator() {
   CoordinatorServiceOptions service;
   service.coordinator = *std::move(coordinator);
   service.dial_back = MakeGrpcDialBack(options_.token.ForCalls());
-  coordinator_ = CoordinatorService::Create(std::move(service));
+  coordinator_ = std::make_unique<CoordinatorService>(std::move(service));
   return absl::OkStatus();
 }
 
-absl::Status Daemon::Listen() {
+absl::Status ServerDaemon::Listen() {
   grpc::ServerBuilder builder;
   // Otherwise gRPC would share a port that another server has, and the kernel would divide calls between both.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -139,7 +120,7 @@ absl::Status Daemon::Listen() {
 }
 
 // Works out the address that others dial, and starts to tell the coordinator. `port` is where the server listens.
-absl::Status Daemon::Advertise(uint16_t port) {
+absl::Status ServerDaemon::Advertise(uint16_t port) {
   HostPort advertised = {listen_.host, port};
   if (!options_.advertise.empty()) {
     absl::StatusOr<HostPort> given = ParseHostPort(options_.advertise);
@@ -171,11 +152,11 @@ absl::Status Daemon::Advertise(uint16_t port) {
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
     heartbeat.channel = OpenChannel(options_.coordinator, arguments, options_.token.ForCalls());
   }
-  heartbeat_ = Heartbeat::Start(std::move(heartbeat));
+  heartbeat_ = std::make_unique<Heartbeat>(std::move(heartbeat));
   return absl::OkStatus();
 }
 
-absl::Status Daemon::Stop() {
+absl::Status ServerDaemon::Stop() {
   heartbeat_.reset();
   if (coordinator_ != nullptr) coordinator_->Stop();
   absl::Status status = parameters_ == nullptr ? absl::OkStatus() : parameters_->Stop();
@@ -189,14 +170,12 @@ absl::Status Daemon::Stop() {
   return status;
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions options) {
   absl::StatusOr<HostPort> listen = ParseHostPort(options.listen);
   if (!listen.ok()) return listen.status();
   absl::StatusOr<std::unique_ptr<ServerFolder>> folder = ServerFolder::Open(options.state_dir);
   if (!folder.ok()) return folder.status();
-  auto daemon = std::make_unique<Daemon>(std::move(options), *std::move(listen), *std::move(folder));
+  std::unique_ptr<ServerDaemon> daemon(new ServerDaemon(std::move(options), *std::move(listen), *std::move(folder)));
   absl::Status status = daemon->OpenParameters();
   if (status.ok()) status = daemon->OpenCoordinator();
   if (status.ok()) status = daemon->Listen();

@@ -13,12 +13,21 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "wire/cluster_token.h"
+#include "wire/host_port.h"
 
+namespace grpc {
+class Server;
+}
 namespace spdlog {
 class logger;
 }
 
 namespace hooke {
+
+class CoordinatorService;
+class Heartbeat;
+class ParameterServer;
+class ServerFolder;
 
 struct ServerOptions {
   std::string listen = "127.0.0.1:7411";  // Port 0 picks a free one.
@@ -51,14 +60,34 @@ class ServerDaemon {
   static absl::StatusOr<std::unique_ptr<ServerDaemon>> Start(ServerOptions options);
 
   // Calls Stop().
-  virtual ~ServerDaemon() = default;
+  ~ServerDaemon();
+  ServerDaemon(const ServerDaemon&) = delete;
+  ServerDaemon& operator=(const ServerDaemon&) = delete;
 
   // HOST:PORT that ranks, workers and users dial.
-  virtual const std::string& address() const = 0;
+  const std::string& address() const { return address_; }
 
   // Ends all calls, writes the last snapshots and returns their first error. A second call does nothing and returns OK.
   // Call it from one thread.
-  virtual absl::Status Stop() = 0;
+  absl::Status Stop();
+
+ private:
+  ServerDaemon(ServerOptions options, HostPort listen, std::unique_ptr<ServerFolder> folder);
+
+  absl::Status OpenParameters();
+  absl::Status OpenCoordinator();
+  absl::Status Listen();
+  absl::Status Advertise(uint16_t port);
+
+  const ServerOptions options_;
+  const HostPort listen_;                       // options_.listen.
+  const std::unique_ptr<ServerFolder> folder_;  // Destroyed last: it holds the folder's lock.
+  const std::string instance_;
+  std::string address_;
+  std::unique_ptr<ParameterServer> parameters_;
+  std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Heartbeat> heartbeat_;
 };
 
 }  // namespace hooke

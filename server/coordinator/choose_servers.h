@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 

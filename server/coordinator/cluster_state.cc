@@ -32,9 +32,10 @@ std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(
 
 }  // namespace
 
-ClusterState::ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, Instant now)
+ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Instant now)
     : options_(std::move(options)), last_tick_(now.steady) {
-  for (JobRecord& record : jobs) {
+  for (ForgottenJob& job : stored.forgotten) KeepTrace(std::move(job));
+  for (JobRecord& record : stored.jobs) {
     ReserveNumbers(record.number);
     number_of_job_[record.job_id] = record.number;
     job_of_submission_[record.submission_id] = record.job_id;
@@ -79,7 +80,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
     return absl::InvalidArgumentError(absl::StrCat("submission_id has ", id.size(), " bytes, allowed is 1 to 128"));
   }
   auto known = job_of_submission_.find(id);
-  if (known != job_of_submission_.end()) return Submission{known->second, false, {}};
+  if (known != job_of_submission_.end()) return Submission{known->second, false};
   if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
   const v1::JobSpec spec = FillDefaults(request.job());
   absl::Status status = CheckJobSpec(spec);
@@ -99,9 +100,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   status = CheckRanksFit(spec, rooms);
   if (!status.ok()) return status;
 
-  Submission submission;
-  submission.is_new = true;
-  JobRecord& job = submission.job;
+  JobRecord& job = effects_.submissions.emplace_back();
   job.number = next_number_++;
   job.job_id = absl::StrCat(spec.name(), "-", job.number);
   job.submission_id = id;
@@ -114,9 +113,8 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
     group.reason = job.reason;
     job.groups.push_back(std::move(group));
   }
-  submission.job_id = job.job_id;
   being_stored_.insert(id);
-  return submission;
+  return Submission{job.job_id, true};
 }
 
 absl::Status ClusterState::CheckRoomFor(const v1::JobSpec& spec) const {

@@ -37,8 +37,9 @@
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/liveness.h"
 #include "server/coordinator/placement.h"
-#include "server/coordinator/records.h"
 #include "server/coordinator/server_dial.h"
+#include "server/records/job_store.h"
+#include "server/records/records.h"
 
 namespace hooke {
 
@@ -62,8 +63,9 @@ class ClusterState {
   static constexpr size_t kNodesMax = 4096;
   static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
-  // `jobs` are the stored records. The workers of running groups have one lease from `now` on to connect again.
-  ClusterState(ClusterStateOptions options, std::vector<JobRecord> jobs, Instant now);
+  // The workers of running groups have one lease from `now` on to connect again. New jobs get higher numbers than those
+  // that are stored.
+  ClusterState(ClusterStateOptions options, StoredJobs stored, Instant now);
 
   // ---- Jobs ----
 
@@ -73,21 +75,17 @@ class ClusterState {
   struct Submission {
     std::string job_id;
     bool is_new = false;
-    JobRecord job;  // Set if `is_new`: the record to store and then to pass to EndSubmit.
   };
-  // Checks a submission, and makes the record of its job if the submission is new. INVALID_ARGUMENT,
+  // Checks a submission. If it is new, the effects have the record of its job to store. INVALID_ARGUMENT,
   // FAILED_PRECONDITION: the spec is refused. UNAVAILABLE: the same submission is being stored. RESOURCE_EXHAUSTED: too
   // many jobs wait or run.
   absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
-  // Completes the submission that BeginSubmit returned. If `stored`, the job now exists. Otherwise the state is as if
+  // Completes a submission of the effects. If `stored`, the job now exists. Otherwise the state is as if
   // the job had never been submitted.
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
   // Cancels the job and stops its groups. A job that has ended stays as it is. NOT_FOUND: no such job.
   absl::Status Cancel(const std::string& job_id, Instant now);
 
-  // Takes the traces of jobs that were forgotten before this process started. New jobs get higher numbers than these.
-  // Call it once, before any other function.
-  void RememberForgotten(std::vector<ForgottenJob> jobs);
   // Forgets a job that has ended. NOT_FOUND: no such job. FAILED_PRECONDITION: it has not ended.
   absl::Status Forget(const std::string& job_id, Instant now);
 
@@ -101,6 +99,8 @@ class ClusterState {
   absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
   // Notes that the session's stream has ended. The worker's groups are left alone until its lease runs out.
   void Gone(SessionId session, Instant now);
+  // Notes that the caller ends the session, and why.
+  void EndSession(SessionId session, absl::string_view why, Instant now);
 
   // ---- Servers and time ----
 

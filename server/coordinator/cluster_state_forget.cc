@@ -33,10 +33,6 @@ constexpr size_t kNamedMax = 20;
 
 }  // namespace
 
-void ClusterState::RememberForgotten(std::vector<ForgottenJob> jobs) {
-  for (ForgottenJob& job : jobs) KeepTrace(std::move(job));
-}
-
 void ClusterState::KeepTrace(ForgottenJob job) {
   ReserveNumbers(job.number);
   forgotten_[job.number] = std::move(job);

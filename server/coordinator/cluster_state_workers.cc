@@ -174,6 +174,11 @@ void ClusterState::Gone(SessionId session, Instant now) {
   LogDaemon(absl::StrCat("the stream of worker ", worker->name, " has ended"), now);
 }
 
+void ClusterState::EndSession(SessionId session, absl::string_view why, Instant now) {
+  LogDaemon(absl::StrCat("session ", session, " is ended: ", why), now);
+  Gone(session, now);
+}
+
 void ClusterState::WorkerAnswers(Worker& worker, Instant now) {
   worker.last_heard = now;
   if (!std::exchange(worker.silent, false)) return;

@@ -17,29 +17,30 @@ constexpr absl::Duration kProfilesWithin = absl::Seconds(1);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(CoordinatorOptions options, Instant now) {
-  absl::StatusOr<std::vector<JobRecord>> jobs = options.store->Load();
-  if (!jobs.ok()) return jobs.status();
-  absl::StatusOr<std::vector<ForgottenJob>> forgotten = options.store->LoadForgotten();
-  if (!forgotten.ok()) return forgotten.status();
+  absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Open(options.store);
+  if (!store.ok()) return store.status();
+  absl::StatusOr<StoredJobs> stored = (*store)->Load();
+  if (!stored.ok()) return stored.status();
   const absl::StatusOr<uint64_t> highest = options.log->HighestNumber();
   if (!highest.ok()) return highest.status();
-  options.logger->info("coordinator: {} jobs are stored", jobs->size());
+  options.logger->info("coordinator: {} jobs are stored", stored->jobs.size());
+  ClusterState state(options.cluster, *std::move(stored), now);
+  // New jobs get higher numbers than any job that has a log, because logs and centers stay if the store is moved away.
+  state.ReserveNumbers(*highest);
   std::unique_ptr<Coordinator> coordinator(
-      new Coordinator(std::move(options), {*std::move(jobs), *std::move(forgotten)}, *highest, now));
+      new Coordinator(std::move(options), *std::move(store), std::move(state), now));
   coordinator->AfterChange();
   return coordinator;
 }
 
-Coordinator::Coordinator(CoordinatorOptions options, Stored stored, uint64_t highest_number, Instant now)
+Coordinator::Coordinator(CoordinatorOptions options, std::unique_ptr<JobStore> store, ClusterState state, Instant now)
     : options_(std::move(options)),
-      journal_(options_.store, options_.log, options_.profiles, options_.logger),
-      state_(options_.cluster, std::move(stored.jobs), now),
+      journal_(std::move(store), options_.log, options_.profiles, options_.logger),
+      state_(std::move(state)),
       queue_(options_.queue),
       latest_(now) {
   {
     absl::MutexLock lock(&mutex_);
-    state_.ReserveNumbers(highest_number);
-    state_.RememberForgotten(std::move(stored.forgotten));
     Apply(now);
   }
   if (options_.writer == CoordinatorOptions::Writer::kThread) writer_ = std::thread([this] { WriteUntilEnd(); });
@@ -68,7 +69,6 @@ absl::StatusOr<std::string> Coordinator::Submit(const v1::SubmitRequest& request
     job_id = submission->job_id;
     if (!submission->is_new) return job_id;
     submitting_[job_id];
-    queue_.AddSubmission(std::move(submission->job));
     Apply(now);
   }
   AfterChange();

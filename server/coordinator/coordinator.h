@@ -35,12 +35,13 @@
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
 #include "server/coordinator/journal.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/server_dial.h"
 #include "server/coordinator/session_outbox.h"
 #include "server/coordinator/write_queue.h"
+#include "server/records/job_store.h"
+#include "server/records/record_store.h"
 
 namespace spdlog {
 class logger;
@@ -54,7 +55,7 @@ struct CoordinatorOptions {
     kCaller,  // For single-threaded tests in virtual time: each call writes what it changed before it returns.
   };
 
-  std::shared_ptr<JobStore> store;         // No one else may use it.
+  std::shared_ptr<RecordStore> store;      // No one else may use it.
   std::shared_ptr<JobLog> log;             // No one else may use it.
   std::shared_ptr<ProfileStore> profiles;  // No one else may use it. Null: profiles are not kept.
   std::shared_ptr<spdlog::logger> logger;
@@ -158,13 +159,7 @@ class Coordinator {
     SteadyCondition changed;
   };
 
-  // `highest_number` is the highest number of a job that has a log. New jobs get higher ones, even if the job store was
-  // moved away, because logs and centers then stay.
-  struct Stored {
-    std::vector<JobRecord> jobs;
-    std::vector<ForgottenJob> forgotten;
-  };
-  Coordinator(CoordinatorOptions options, Stored stored, uint64_t highest_number, Instant now);
+  Coordinator(CoordinatorOptions options, std::unique_ptr<JobStore> store, ClusterState state, Instant now);
 
   // Waits for `signal`, at most until `deadline` on SteadyTime's clock. It may return early. False, without a wait, if
   // the deadline has passed.

@@ -73,6 +73,19 @@ TEST_F(CoordinatorDiskTest, StartsWaitUntilTheStoreRecovers) {
   EXPECT_EQ(w1.started().size(), 1u);
 }
 
+// A change of one group of many writes the records that it changed, not those of the whole job.
+TEST_F(CoordinatorDiskTest, OneGroupsChangeWritesNoOtherGroup) {
+  FakeWorker w1("w1", 100);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({100, 1});
+  w1.Receive(now_);
+  ASSERT_EQ(w1.running().size(), 100u);
+  const uint64_t puts = store_->puts();
+  w1.End({id, 7, 1}, absl::OkStatus(), now_);
+  EXPECT_EQ(Stored()[0].groups[7].state, v1::GROUP_STATE_FINISHED);
+  EXPECT_EQ(store_->puts() - puts, 1u);
+}
+
 // Log lines do not depend on the job store: they are written and read while it fails.
 TEST_F(CoordinatorDiskTest, LogsGoOnWhileTheStoreFails) {
   FakeWorker w1("w1", 2);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/job_log.h"
+#include "server/records/job_store.h"
 
 namespace hooke {
 
@@ -47,6 +48,8 @@ void CoordinatorFixture::Pass(absl::Duration time, const std::vector<FakeWorker*
     for (FakeWorker* worker : alive) worker->Receive(now_);
   }
 }
+
+std::vector<JobRecord> CoordinatorFixture::Stored() { return (*JobStore::Open(store_))->Load()->jobs; }
 
 std::string CoordinatorFixture::Submit(ExampleGroups groups) {
   absl::StatusOr<std::string> id =

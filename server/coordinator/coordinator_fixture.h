@@ -15,7 +15,8 @@
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
-#include "server/coordinator/job_store.h"
+#include "server/records/record_store.h"
+#include "server/records/records.h"
 
 namespace hooke {
 
@@ -34,12 +35,14 @@ class CoordinatorFixture : public testing::Test {
   void Pass(absl::Duration time, const std::vector<FakeWorker*>& alive, bool server_lives = true);
   // Submits an example job and returns its id.
   std::string Submit(ExampleGroups groups = {});
+  // Returns the jobs as they are stored.
+  std::vector<JobRecord> Stored();
   v1::JobStatus Status(const std::string& job_id) { return *coordinator_->Status(job_id, now_); }
   std::string Log(const std::string& job_id) { return coordinator_->ReadLog(job_id, 0, 1 << 20)->text; }
 
   const std::string folder_;
   Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
-  std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
+  std::shared_ptr<InMemoryRecordStore> store_ = std::make_shared<InMemoryRecordStore>();
   CoordinatorOptions settings_;  // Restart sets store, log, logger and writer.
   std::unique_ptr<Coordinator> coordinator_;
   int submissions_ = 0;

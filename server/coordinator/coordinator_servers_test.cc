@@ -12,6 +12,7 @@
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
+#include "server/records/job_store.h"
 
 namespace hooke {
 namespace {
@@ -247,9 +248,9 @@ TEST_F(CoordinatorServersTest, AServerAtTheAddressOfItsPeer) {
   const std::string job = Submit({1, 2});
   EXPECT_THAT(Status(job).servers(), ElementsAre("x:9", "y:9"));
   PassWith(absl::Seconds(20), {{"two", "p3", "x:9"}}, {"two", "p3", "x:9"});
-  ASSERT_EQ(store_->Load()->at(0).servers.size(), 2u);
-  EXPECT_EQ(store_->Load()->at(0).servers[0].id, "one");
-  EXPECT_EQ(store_->Load()->at(0).servers[1].id, "two");
+  ASSERT_EQ(Stored().at(0).servers.size(), 2u);
+  EXPECT_EQ(Stored().at(0).servers[0].id, "one");
+  EXPECT_EQ(Stored().at(0).servers[1].id, "two");
   EXPECT_THAT(Status(job).servers(), ElementsAre("x:9", "x:9")) << "the first one's last address";
 }
 
@@ -259,14 +260,14 @@ TEST_F(CoordinatorServersTest, JobsOfAnOlderVersion) {
   w1_.Receive(now_);
   const std::string job = Submit({1, 2});
   w1_.Disconnect(now_);
-  std::vector<JobRecord> jobs = *store_->Load();
+  std::vector<JobRecord> jobs = Stored();
   ASSERT_EQ(jobs.at(0).servers.size(), 1u);
   jobs[0].servers = {{"", "x:9"}};
-  ASSERT_TRUE(store_->Put(jobs).ok());
+  ASSERT_TRUE((*JobStore::Open(store_))->Write(jobs, {}).ok());
   Restart();
   ASSERT_TRUE(w1_.Connect(*coordinator_, now_).ok());
   PassWith(absl::Seconds(1), {{"id", "p1", "x:9"}}, {"id", "p1", "x:9"});
-  EXPECT_EQ(store_->Load()->at(0).servers.at(0).id, "id");
+  EXPECT_EQ(Stored().at(0).servers.at(0).id, "id");
   const std::vector<v1::NodeStatus> nodes = coordinator_->Nodes(now_);
   EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(), [](const auto& node) { return node.name() == "x:9"; }), 1);
   PassWith(absl::Seconds(11), {{"id", "p2", "y:9"}}, {"id", "p2", "y:9"});

@@ -73,8 +73,7 @@ void Coordinator::Close(SessionId id, const std::string& why, Instant now) {
   found->second.outbox = SessionOutbox();
   found->second.open = false;
   MarkReady(id);
-  queue_.AddLog({"", absl::StrCat("session ", id, " is ended: ", why), now.wall, true});
-  state_.Gone(id, now);
+  state_.EndSession(id, why, now);
 }
 
 }  // namespace hooke

@@ -24,7 +24,8 @@
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
+#include "server/records/job_store.h"
+#include "server/records/record_store.h"
 
 namespace hooke {
 namespace {
@@ -34,21 +35,21 @@ using testing::HasSubstr;
 constexpr uint32_t kGroups = 60;
 constexpr absl::Duration kLimit = absl::Seconds(20);
 
-// A store that can be blocked. While it is blocked, each Put waits.
-class GatedStore : public InMemoryJobStore {
+// A store that can be blocked. While it is blocked, each Write waits.
+class GatedStore : public InMemoryRecordStore {
  public:
-  absl::Status Put(absl::Span<const JobRecord> jobs) override {
+  absl::Status Write(const RecordChanges& changes) override {
     {
       absl::MutexLock lock(&gate_);
-      ++puts_;
+      ++writes_;
       gate_.Await(absl::Condition(this, &GatedStore::MayPass));
     }
-    return InMemoryJobStore::Put(jobs);
+    return InMemoryRecordStore::Write(changes);
   }
 
   void Stop() {
     absl::MutexLock lock(&gate_);
-    let_through_ = puts_;
+    let_through_ = writes_;
   }
   void LetThrough(int more) {
     absl::MutexLock lock(&gate_);
@@ -58,18 +59,19 @@ class GatedStore : public InMemoryJobStore {
     absl::MutexLock lock(&gate_);
     let_through_ = INT_MAX;
   }
-  // Waits until `puts` Puts are blocked. False: it took too long.
-  bool AwaitBlocked(int puts) {
+  // Waits until `writes` Writes are blocked. False: it took too long.
+  bool AwaitBlocked(int writes) {
     absl::MutexLock lock(&gate_);
-    const auto blocked = [this, puts]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return puts_ >= let_through_ + puts; };
+    const auto blocked = [this, writes]()
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return writes_ >= let_through_ + writes; };
     return gate_.AwaitWithTimeout(absl::Condition(&blocked), kLimit);
   }
 
  private:
-  bool MayPass() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return puts_ <= let_through_; }
+  bool MayPass() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(gate_) { return writes_ <= let_through_; }
 
   absl::Mutex gate_;
-  int puts_ ABSL_GUARDED_BY(gate_) = 0;
+  int writes_ ABSL_GUARDED_BY(gate_) = 0;
   int let_through_ ABSL_GUARDED_BY(gate_) = INT_MAX;
 };
 
@@ -125,7 +127,7 @@ class CoordinatorStoreTest : public testing::Test {
   std::string busy_, idle_;
 };
 
-// One Put takes an hour. Meanwhile the threads that read workers' streams never block, and heartbeats are answered. A
+// One Write takes an hour. Meanwhile the threads that read workers' streams never block, and heartbeats are answered. A
 // new worker is welcomed, a cancelled job stops, and no worker is lost. Users hear after a bounded time that the disk
 // does not answer. Once it answers, every change is stored.
 TEST_F(CoordinatorStoreTest, ABlockedStoreLosesNoWorker) {
@@ -187,7 +189,7 @@ TEST_F(CoordinatorStoreTest, WaitsOnlyForWhatWasThereBefore) {
   }
   EXPECT_FALSE(coordinator_->LogIsComplete(idle_));
   EXPECT_FALSE(returned.HasBeenNotified()) << "it answered before its change was stored";
-  // The second Put stores the cancelled job. The third one blocks again, but Cancel does not wait for it.
+  // The second Write stores the cancelled job. The third one blocks again, but Cancel does not wait for it.
   store_->LetThrough(1);
   ASSERT_TRUE(store_->AwaitBlocked(1));
   EndOneGroup();
@@ -224,9 +226,10 @@ TEST_F(CoordinatorStoreTest, WritesWhatWaitsBeforeItEnds) {
   coordinator_->Stop();
   coordinator_.reset();
   int finished = 0;
-  const absl::StatusOr<std::vector<JobRecord>> jobs = store_->Load();
-  ASSERT_TRUE(jobs.ok());
-  for (const GroupRecord& group : jobs->front().groups) finished += group.state == v1::GROUP_STATE_FINISHED ? 1 : 0;
+  const absl::StatusOr<StoredJobs> stored = (*JobStore::Open(store_))->Load();
+  ASSERT_TRUE(stored.ok());
+  for (const GroupRecord& group : stored->jobs.front().groups)
+    finished += group.state == v1::GROUP_STATE_FINISHED ? 1 : 0;
   EXPECT_EQ(finished, 1);
 }
 

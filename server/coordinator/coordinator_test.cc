@@ -12,7 +12,7 @@
 #include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
-#include "server/coordinator/job_store.h"
+#include "server/records/record_store.h"
 
 namespace hooke {
 namespace {
@@ -161,7 +161,7 @@ TEST_F(CoordinatorTest, SendsNothingThatIsNotStored) {
 TEST_F(CoordinatorTest, GivesNoIdTwiceWithoutItsStore) {
   EXPECT_EQ(Submit(), "fashion-1");
   EXPECT_EQ(Submit(), "fashion-2");
-  store_ = std::make_shared<InMemoryJobStore>();
+  store_ = std::make_shared<InMemoryRecordStore>();
   Restart();
   EXPECT_EQ(Submit(), "fashion-3");
   v1::ServerHeartbeatRequest request = FakeServer("b:1");
@@ -477,7 +477,7 @@ TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
   EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 2u);
   Pass(absl::Seconds(61), {});
   EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 1u);
-  EXPECT_EQ(store_->Load()->size(), 1u);
+  EXPECT_EQ(Stored().size(), 1u);
 }
 
 }  // namespace

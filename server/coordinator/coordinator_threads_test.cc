@@ -18,8 +18,8 @@
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
-#include "server/coordinator/records.h"
+#include "server/records/record_store.h"
+#include "server/records/records.h"
 
 namespace hooke {
 namespace {
@@ -77,7 +77,7 @@ TEST(CoordinatorThreadsTest, EverybodyAtOnce) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/everybody_at_once");
   std::filesystem::remove_all(folder);
   CoordinatorOptions options;
-  options.store = std::make_shared<InMemoryJobStore>();
+  options.store = std::make_shared<InMemoryRecordStore>();
   options.log = std::make_shared<JobLog>(*JobLog::Open({folder}));
   options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   const std::unique_ptr<Coordinator> coordinator = *Coordinator::Create(std::move(options), InstantNow());

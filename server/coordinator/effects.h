@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/profile_store.h"
-#include "server/coordinator/records.h"
 #include "server/coordinator/server_dial.h"
+#include "server/records/records.h"
 
 namespace hooke {
 
@@ -38,7 +38,8 @@ struct Effects {
   std::set<std::string> jobs;  // Jobs whose records changed and have to be stored.
   // Jobs to remove from the store, with their logs and profiles, by job id. The store keeps these traces of them.
   std::map<std::string, ForgottenJob> forgotten;
-  std::set<std::string> shown;  // Jobs whose status changed.
+  std::vector<JobRecord> submissions;  // New jobs to store. Each is answered once, by EndSubmit.
+  std::set<std::string> shown;         // Jobs whose status changed.
   std::vector<LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Valid profiles to store, each a serialized v1::RankProfile.
   // Commands to send. Those of one session are sent in this order, except that a command with `after` may be sent
@@ -50,8 +51,8 @@ struct Effects {
   std::vector<ServerDial> dials;            // Each is answered once, by ServerDialed.
 
   bool empty() const {
-    return jobs.empty() && forgotten.empty() && shown.empty() && log.empty() && profiles.empty() && commands.empty() &&
-           seen.empty() && closed.empty() && dials.empty();
+    return jobs.empty() && forgotten.empty() && submissions.empty() && shown.empty() && log.empty() &&
+           profiles.empty() && commands.empty() && seen.empty() && closed.empty() && dials.empty();
   }
 };
 

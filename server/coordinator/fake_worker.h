@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/instant.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 

@@ -86,7 +86,7 @@ TEST_F(ForgetTest, ShardsOfOtherJobsStay) {
   const std::string ended = SubmitAndCancel();
   EXPECT_THAT(Free("b:1", {running}, {{ended, 10}, {"fashion-77", 10}, {"stranger", 10}}), IsEmpty());
   EXPECT_EQ(Submit(), "fashion-78") << "a new job does not get a stranger's id";
-  store_ = std::make_shared<InMemoryJobStore>();  // The store was lost, or is an older copy.
+  store_ = std::make_shared<InMemoryRecordStore>();  // The store was lost, or is an older copy.
   Restart();
   EXPECT_THAT(Free("b:1", {running}, {{ended, 10}, {"fashion-77", 10}}), IsEmpty());
 }

@@ -1,23 +1,9 @@
 #include "server/coordinator/heartbeat.h"
 
-#include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "clocks/cores_used.h"
 #include "clocks/steady_time.h"
-#include "clocks/stop_signal.h"
-#include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/instant.h"
 #include "server/parameters/parameter_server.h"
 
@@ -26,70 +12,31 @@ namespace {
 
 constexpr int kDiskJobsMax = 100000;  // The coordinator accepts no longer list.
 
-class Beating : public Heartbeat {
- public:
-  explicit Beating(HeartbeatOptions options)
-      : options_(std::move(options)),
-        stub_(v1::Coordinator::NewStub(options_.channel)),
-        beater_([this] { Beat(); }),
-        worker_([this] { SealAndForget(); }) {}
+}  // namespace
 
-  ~Beating() override {
-    stop_.Notify();
-    {
-      absl::MutexLock lock(&mutex_);
-      stopping_ = true;
-    }
-    beater_.join();
-    worker_.join();
+Heartbeat::Heartbeat(HeartbeatOptions options)
+    : options_(std::move(options)),
+      stub_(v1::Coordinator::NewStub(options_.channel)),
+      beater_([this] { Beat(); }),
+      worker_([this] { SealAndForget(); }) {}
+
+Heartbeat::~Heartbeat() {
+  stop_.Notify();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
   }
+  beater_.join();
+  worker_.join();
+}
 
- private:
-  void Beat() {
-    do {
-      BeatOnce();
-    } while (!stop_.WaitFor(options_.interval));
-  }
+void Heartbeat::Beat() {
+  do {
+    BeatOnce();
+  } while (!stop_.WaitFor(options_.interval));
+}
 
-  void BeatOnce();
-  void Complain(const grpc::Status& status);
-  void TellProblem(const std::string& problem);
-  // Adds the jobs that are on disk only, if the coordinator may not know them.
-  void ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const;
-  void SealAndForget();
-  absl::Status Seal(const std::string& job);
-  absl::Status Forget(const std::string& job, const std::string& key);
-  // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while.
-  bool MayTry(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  const HeartbeatOptions options_;
-  const std::unique_ptr<v1::Coordinator::Stub> stub_;
-  StopSignal stop_;
-
-  // Only beater_ uses these.
-  bool answered_ = false;
-  bool refused_ = false;                                   // The coordinator has refused our token; that was logged.
-  absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
-  std::string problem_;                                    // The last one that was logged; empty: none.
-  // The list of jobs on disk that the coordinator accepted last; nullopt: none.
-  std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
-  int beats_since_listed_ = 0;
-  CoresUsed cores_{absl::Seconds(10)};
-
-  absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // Jobs to seal; at most those that this server holds.
-  std::map<std::string, std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // Jobs to free, and their keys.
-  // Steady times before which jobs that could not be sealed or freed are not tried again.
-  std::map<std::string, absl::Duration> again_at_ ABSL_GUARDED_BY(mutex_);
-
-  std::thread beater_;
-  // Seals and frees shards. This has its own thread because it uses the disk. A slow disk must not look like a silent
-  // server.
-  std::thread worker_;
-};
-
-void Beating::BeatOnce() {
+void Heartbeat::BeatOnce() {
   const ParameterServerStats stats = options_.parameters->Stats();
   v1::ServerHeartbeatRequest request;
   request.set_address(options_.address);
@@ -127,7 +74,7 @@ void Beating::BeatOnce() {
   }
 }
 
-void Beating::ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const {
+void Heartbeat::ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const {
   // After a failed heartbeat the coordinator may be another process, which does not have the list.
   if (answered_ && listed_ == stats.disk_jobs && beats_since_listed_ < options_.disk_jobs_every) return;
   request.set_lists_disk_jobs(true);
@@ -139,12 +86,12 @@ void Beating::ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbea
   }
 }
 
-bool Beating::MayTry(const std::string& job) const {
+bool Heartbeat::MayTry(const std::string& job) const {
   const auto again = again_at_.find(job);
   return again == again_at_.end() || again->second <= InstantNow().steady;
 }
 
-void Beating::Complain(const grpc::Status& status) {
+void Heartbeat::Complain(const grpc::Status& status) {
   answered_ = false;
   const bool refused = status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
   if (refused && refused_) return;
@@ -162,7 +109,7 @@ void Beating::Complain(const grpc::Status& status) {
       options_.coordinator, status.error_message());
 }
 
-void Beating::TellProblem(const std::string& problem) {
+void Heartbeat::TellProblem(const std::string& problem) {
   if (problem == problem_) return;
   problem_ = problem;
   if (problem.empty()) {
@@ -172,7 +119,7 @@ void Beating::TellProblem(const std::string& problem) {
   }
 }
 
-void Beating::SealAndForget() {
+void Heartbeat::SealAndForget() {
   while (true) {
     std::string job;
     std::optional<std::string> key;
@@ -206,7 +153,7 @@ void Beating::SealAndForget() {
   }
 }
 
-absl::Status Beating::Seal(const std::string& job) {
+absl::Status Heartbeat::Seal(const std::string& job) {
   absl::Status sealed = options_.parameters->Seal(job);
   if (sealed.ok()) {
     options_.logger->info("job {} has ended: its center is on disk", job);
@@ -218,7 +165,7 @@ absl::Status Beating::Seal(const std::string& job) {
   return sealed.ok() ? sealed : absl::UnavailableError(sealed.message());
 }
 
-absl::Status Beating::Forget(const std::string& job, const std::string& key) {
+absl::Status Heartbeat::Forget(const std::string& job, const std::string& key) {
   absl::Status freed = options_.parameters->Forget(job, key);
   if (freed.ok()) {
     options_.logger->info("job {} was forgotten: its shard here is freed", job);
@@ -229,12 +176,6 @@ absl::Status Beating::Forget(const std::string& job, const std::string& key) {
                            absl::FormatDuration(options_.seal_again_after), std::string(freed.message()));
   }
   return freed;
-}
-
-}  // namespace
-
-std::unique_ptr<Heartbeat> Heartbeat::Start(HeartbeatOptions options) {
-  return std::make_unique<Beating>(std::move(options));
 }
 
 }  // namespace hooke

@@ -8,14 +8,25 @@
 // the answer says why, and the server logs the reason. If the coordinator refuses the server's token, the server logs
 // that once.
 
+#include <grpcpp/grpcpp.h>
+
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/cores_used.h"
+#include "clocks/stop_signal.h"
+#include "proto/coordinator.grpc.pb.h"
 
-namespace grpc {
-class Channel;
-}
 namespace spdlog {
 class logger;
 }
@@ -23,6 +34,7 @@ class logger;
 namespace hooke {
 
 class ParameterServer;
+struct ParameterServerStats;
 
 struct HeartbeatOptions {
   std::string address;  // The HOST:PORT at which ranks dial this server.
@@ -45,8 +57,49 @@ struct HeartbeatOptions {
 // waits at most `call_timeout`, and for a Seal or Forget that is running.
 class Heartbeat {
  public:
-  static std::unique_ptr<Heartbeat> Start(HeartbeatOptions options);
-  virtual ~Heartbeat() = default;
+  explicit Heartbeat(HeartbeatOptions options);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+ private:
+  void Beat();
+  void BeatOnce();
+  void Complain(const grpc::Status& status);
+  void TellProblem(const std::string& problem);
+  // Adds the jobs that are on disk only, if the coordinator may not know them.
+  void ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const;
+  void SealAndForget();
+  absl::Status Seal(const std::string& job);
+  absl::Status Forget(const std::string& job, const std::string& key);
+  // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while.
+  bool MayTry(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const HeartbeatOptions options_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  StopSignal stop_;
+
+  // Only beater_ uses these.
+  bool answered_ = false;
+  bool refused_ = false;                                   // The coordinator has refused our token; that was logged.
+  absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
+  std::string problem_;                                    // The last one that was logged; empty: none.
+  // The list of jobs on disk that the coordinator accepted last; nullopt: none.
+  std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
+  int beats_since_listed_ = 0;
+  CoresUsed cores_{absl::Seconds(10)};
+
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // Jobs to seal; at most those that this server holds.
+  std::map<std::string, std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // Jobs to free, and their keys.
+  // Steady times before which jobs that could not be sealed or freed are not tried again.
+  std::map<std::string, absl::Duration> again_at_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread beater_;
+  // Seals and frees shards. This has its own thread because it uses the disk. A slow disk must not look like a silent
+  // server.
+  std::thread worker_;
 };
 
 }  // namespace hooke

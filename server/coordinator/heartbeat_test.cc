@@ -192,7 +192,7 @@ TEST_F(HeartbeatTest, TellsAndSeals) {
   options.interval = absl::Milliseconds(10);
   options.seal_again_after = absl::Milliseconds(10);
   {
-    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    auto heartbeat = std::make_unique<Heartbeat>(options);
     EXPECT_TRUE(coordinator_.sealed.WaitForNotificationWithTimeout(kDeadline));
   }
   EXPECT_EQ(coordinator_.last().address(), "me:1");
@@ -221,7 +221,7 @@ TEST_F(HeartbeatTest, FreesWhatIsForgotten) {
   options.interval = absl::Milliseconds(1);
   options.disk_jobs_every = 1000000;
   {
-    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    auto heartbeat = std::make_unique<Heartbeat>(options);
     EXPECT_TRUE(coordinator_.WaitForListWithout("old-3"));
     EXPECT_TRUE(coordinator_.WaitForMoreBeats(100));
   }
@@ -238,7 +238,7 @@ TEST_F(HeartbeatTest, TriesAFailedSealAgainOnceInAWhile) {
   HeartbeatOptions options = Options(parameters);
   options.interval = absl::Milliseconds(1);
   {
-    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    auto heartbeat = std::make_unique<Heartbeat>(options);
     EXPECT_TRUE(parameters.WaitForSeals(1));
     EXPECT_TRUE(coordinator_.WaitForMoreBeats(100));
   }
@@ -256,7 +256,7 @@ TEST_F(HeartbeatTest, TellsOnceThatItsTokenIsRefused) {
   options.interval = absl::Milliseconds(1);
   options.complain_every = absl::ZeroDuration();
   {
-    std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+    auto heartbeat = std::make_unique<Heartbeat>(options);
     EXPECT_TRUE(coordinator_.WaitForMoreBeats(20));
   }
   const std::string text = log_.str();
@@ -300,7 +300,7 @@ TEST(AbsentCoordinatorTest, ComplainsOnceInAWhile) {
   HeartbeatOptions options = NobodyListens(parameters, sink);
   options.interval = absl::Milliseconds(1);
   options.complain_every = absl::Hours(1);
-  std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+  auto heartbeat = std::make_unique<Heartbeat>(options);
   EXPECT_TRUE(sink->complained.WaitForNotificationWithTimeout(kDeadline));
   EXPECT_TRUE(parameters.WaitForMoreTries(20));
   heartbeat.reset();
@@ -314,7 +314,7 @@ TEST(AbsentCoordinatorTest, ComplainsAgain) {
   HeartbeatOptions options = NobodyListens(parameters, sink);
   options.interval = absl::Milliseconds(1);
   options.complain_every = absl::ZeroDuration();
-  std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+  auto heartbeat = std::make_unique<Heartbeat>(options);
   EXPECT_TRUE(parameters.WaitForMoreTries(5));
   heartbeat.reset();
   EXPECT_GE(sink->complaints, 4);
@@ -326,7 +326,7 @@ TEST(AbsentCoordinatorTest, EndsInAPause) {
   auto sink = std::make_shared<WaitingSink>();
   HeartbeatOptions options = NobodyListens(parameters, sink);
   options.interval = 3 * kDeadline;
-  std::unique_ptr<Heartbeat> heartbeat = Heartbeat::Start(options);
+  auto heartbeat = std::make_unique<Heartbeat>(options);
   EXPECT_TRUE(sink->complained.WaitForNotificationWithTimeout(kDeadline));
   const absl::Time before = absl::Now();
   heartbeat.reset();

@@ -9,7 +9,7 @@
 
 namespace hooke {
 
-Journal::Journal(std::shared_ptr<JobStore> store, std::shared_ptr<JobLog> log, std::shared_ptr<ProfileStore> profiles,
+Journal::Journal(std::unique_ptr<JobStore> store, std::shared_ptr<JobLog> log, std::shared_ptr<ProfileStore> profiles,
                  std::shared_ptr<spdlog::logger> logger)
     : store_(std::move(store)), log_(std::move(log)), profiles_(std::move(profiles)), logger_(std::move(logger)) {}
 
@@ -20,7 +20,7 @@ Journal::Result Journal::Write(const WriteBatch& batch) {
     logger_->error("what has changed could not be stored, trying again: {}", result.changes.ToString());
   }
   // Submissions have their own transaction, so that a failure to store other changes does not refuse them.
-  if (!batch.submissions.empty()) result.submissions = store_->Put(batch.submissions);
+  if (!batch.submissions.empty()) result.submissions = store_->Write(batch.submissions, {});
   for (const JobRecord& job : batch.submissions) {
     if (!result.submissions.ok()) logger_->error("job {} is refused: {}", job.job_id, result.submissions.ToString());
   }
@@ -30,13 +30,9 @@ Journal::Result Journal::Write(const WriteBatch& batch) {
 }
 
 absl::Status Journal::StoreChanges(const WriteBatch& batch) {
-  if (!batch.jobs.empty()) {
-    if (absl::Status status = store_->Put(batch.jobs); !status.ok()) return status;
-  }
-  if (batch.forgotten.empty()) return absl::OkStatus();
   std::vector<ForgottenJob> forgotten;
   for (const auto& [job_id, job] : batch.forgotten) forgotten.push_back(job);
-  if (absl::Status status = store_->Forget(forgotten); !status.ok()) return status;
+  if (absl::Status status = store_->Write(batch.jobs, forgotten); !status.ok()) return status;
   for (const ForgottenJob& job : forgotten) {
     absl::Status gone = log_->Remove(job.job_id);
     if (!gone.ok()) logger_->warn("the log of {}, which is forgotten, stays: {}", job.job_id, gone.ToString());

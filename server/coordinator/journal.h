@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/write_queue.h"
+#include "server/records/job_store.h"
 
 namespace spdlog {
 class logger;
@@ -20,7 +20,7 @@ namespace hooke {
 
 class Journal {
  public:
-  Journal(std::shared_ptr<JobStore> store, std::shared_ptr<JobLog> log, std::shared_ptr<ProfileStore> profiles,
+  Journal(std::unique_ptr<JobStore> store, std::shared_ptr<JobLog> log, std::shared_ptr<ProfileStore> profiles,
           std::shared_ptr<spdlog::logger> logger);
 
   struct Result {
@@ -37,7 +37,7 @@ class Journal {
   void WriteLogs(const WriteBatch& batch);
   void WriteProfiles(const WriteBatch& batch);
 
-  const std::shared_ptr<JobStore> store_;
+  const std::unique_ptr<JobStore> store_;
   const std::shared_ptr<JobLog> log_;
   const std::shared_ptr<ProfileStore> profiles_;  // Null: profiles are not kept.
   const std::shared_ptr<spdlog::logger> logger_;

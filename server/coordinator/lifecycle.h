@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 

@@ -1,16 +1,9 @@
 #include "server/coordinator/service.h"
 
-#include <grpcpp/grpcpp.h>
-
-#include <mutex>
-#include <thread>
 #include <utility>
 
-#include "clocks/stop_signal.h"
 #include "job/job_state.h"
-#include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/to_grpc.h"
-#include "server/coordinator/worker_sessions.h"
 
 namespace hooke {
 namespace {
@@ -23,88 +16,36 @@ constexpr size_t kListBytesMax = 3 << 20;  // By default gRPC clients accept mes
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping: try again"}; }
 
-class Service : public CoordinatorService, public WorkerSessions::Service {
- public:
-  explicit Service(CoordinatorServiceOptions options)
-      : options_(std::move(options)),
-        coordinator_(*options_.coordinator),
-        workers_(coordinator_, options_.clock),
-        ticker_([this] { TickUntilStop(); }) {}
-  ~Service() override { StopOnce(); }
+}  // namespace
 
-  void AddTo(grpc::ServerBuilder& builder) override {
-    workers_.AddTo(builder);
-    builder.RegisterService(this);
-  }
-  void Serve() override { workers_.Serve(*this); }
-  void Join() override { workers_.Join(); }
-  Coordinator& coordinator() override { return coordinator_; }
-  void Stop() override { StopOnce(); }
+CoordinatorService::CoordinatorService(CoordinatorServiceOptions options)
+    : options_(std::move(options)),
+      coordinator_(*options_.coordinator),
+      workers_(coordinator_, options_.clock),
+      ticker_([this] { TickUntilStop(); }) {}
 
-  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override {
-    absl::StatusOr<std::string> job_id = coordinator_.Submit(*request, options_.clock());
-    if (job_id.ok()) response->set_job_id(*job_id);
-    return ToGrpc(job_id.status());
-  }
+void CoordinatorService::AddTo(grpc::ServerBuilder& builder) {
+  workers_.AddTo(builder);
+  builder.RegisterService(this);
+}
 
-  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override {
-    ClusterState::JobList list = coordinator_.List(kListBytesMax, options_.clock());
-    for (v1::JobStatus& job : list.jobs) *response->add_jobs() = std::move(job);
-    response->set_left_out(static_cast<uint32_t>(list.left_out));
-    return grpc::Status::OK;
-  }
+grpc::Status CoordinatorService::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+                                        v1::SubmitResponse* response) {
+  absl::StatusOr<std::string> job_id = coordinator_.Submit(*request, options_.clock());
+  if (job_id.ok()) response->set_job_id(*job_id);
+  return ToGrpc(job_id.status());
+}
 
-  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
-                        grpc::ServerWriter<v1::JobStatus>* writer) override;
-  grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
-                       grpc::ServerWriter<v1::LogChunk>* writer) override;
+grpc::Status CoordinatorService::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
+                                          v1::ListJobsResponse* response) {
+  ClusterState::JobList list = coordinator_.List(kListBytesMax, options_.clock());
+  for (v1::JobStatus& job : list.jobs) *response->add_jobs() = std::move(job);
+  response->set_left_out(static_cast<uint32_t>(list.left_out));
+  return grpc::Status::OK;
+}
 
-  grpc::Status ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
-                           grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
-
-  grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
-                         v1::CancelJobResponse* response) override {
-    absl::StatusOr<v1::JobStatus> job = coordinator_.Cancel(request->job_id(), options_.clock());
-    if (!job.ok()) return ToGrpc(job.status());
-    *response->mutable_job() = *std::move(job);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
-                         v1::ForgetJobResponse* response) override {
-    absl::StatusOr<v1::JobStatus> job = coordinator_.Forget(request->job_id(), options_.clock());
-    if (!job.ok()) return ToGrpc(job.status());
-    *response->mutable_job() = *std::move(job);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override {
-    for (v1::NodeStatus& node : coordinator_.Nodes(options_.clock())) *response->add_nodes() = std::move(node);
-    return grpc::Status::OK;
-  }
-
-  grpc::Status ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
-                               v1::ServerHeartbeatResponse* response) override {
-    absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());
-    if (!answer.ok()) return ToGrpc(answer.status());
-    *response = *std::move(answer);
-    return grpc::Status::OK;
-  }
-
- private:
-  void TickUntilStop();
-  void StopOnce();
-
-  const CoordinatorServiceOptions options_;
-  Coordinator& coordinator_;
-  WorkerSessions workers_;
-  StopSignal stop_;
-  std::once_flag stop_once_;
-  std::thread ticker_;
-};
-
-grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
-                               grpc::ServerWriter<v1::JobStatus>* writer) {
+grpc::Status CoordinatorService::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                                          grpc::ServerWriter<v1::JobStatus>* writer) {
   uint64_t seen = 0;
   while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
     absl::StatusOr<v1::JobStatus> status = coordinator_.Status(request->job_id(), options_.clock());
@@ -118,8 +59,8 @@ grpc::Status Service::WatchJob(grpc::ServerContext* context, const v1::WatchJobR
   return context->IsCancelled() ? grpc::Status::CANCELLED : Stopping();
 }
 
-grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
-                              grpc::ServerWriter<v1::LogChunk>* writer) {
+grpc::Status CoordinatorService::ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
+                                         grpc::ServerWriter<v1::LogChunk>* writer) {
   uint64_t offset = request->offset();
   absl::Duration spoke = options_.clock().steady;
   while (!context->IsCancelled() && !stop_.HasBeenNotified()) {
@@ -145,8 +86,8 @@ grpc::Status Service::ReadLog(grpc::ServerContext* context, const v1::ReadLogReq
   return context->IsCancelled() ? grpc::Status::CANCELLED : Stopping();
 }
 
-grpc::Status Service::ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
-                                  grpc::ServerWriter<v1::ReadProfileResponse>* writer) {
+grpc::Status CoordinatorService::ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
+                                             grpc::ServerWriter<v1::ReadProfileResponse>* writer) {
   absl::StatusOr<std::vector<ProfileKey>> keys = coordinator_.ListProfiles(request->job_id());
   if (!keys.ok()) return ToGrpc(keys.status());
   for (const ProfileKey& key : *keys) {
@@ -163,7 +104,37 @@ grpc::Status Service::ReadProfile(grpc::ServerContext* context, const v1::ReadPr
   return grpc::Status::OK;
 }
 
-void Service::TickUntilStop() {
+grpc::Status CoordinatorService::CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                                           v1::CancelJobResponse* response) {
+  absl::StatusOr<v1::JobStatus> job = coordinator_.Cancel(request->job_id(), options_.clock());
+  if (!job.ok()) return ToGrpc(job.status());
+  *response->mutable_job() = *std::move(job);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorService::ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
+                                           v1::ForgetJobResponse* response) {
+  absl::StatusOr<v1::JobStatus> job = coordinator_.Forget(request->job_id(), options_.clock());
+  if (!job.ok()) return ToGrpc(job.status());
+  *response->mutable_job() = *std::move(job);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+                                           v1::ListNodesResponse* response) {
+  for (v1::NodeStatus& node : coordinator_.Nodes(options_.clock())) *response->add_nodes() = std::move(node);
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorService::ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
+                                                 v1::ServerHeartbeatResponse* response) {
+  absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());
+  if (!answer.ok()) return ToGrpc(answer.status());
+  *response = *std::move(answer);
+  return grpc::Status::OK;
+}
+
+void CoordinatorService::TickUntilStop() {
   while (!stop_.WaitFor(options_.tick)) {
     coordinator_.Tick(options_.clock());
     for (const ServerDial& dial : coordinator_.TakeDials()) {
@@ -174,19 +145,13 @@ void Service::TickUntilStop() {
   }
 }
 
-void Service::StopOnce() {
+void CoordinatorService::Stop() {
   std::call_once(stop_once_, [this] {
     stop_.Notify();
     coordinator_.Stop();
     ticker_.join();
     options_.dial_back->Stop();
   });
-}
-
-}  // namespace
-
-std::unique_ptr<CoordinatorService> CoordinatorService::Create(CoordinatorServiceOptions options) {
-  return std::make_unique<Service>(std::move(options));
 }
 
 }  // namespace hooke

@@ -3,27 +3,30 @@
 
 // The gRPC service of the Coordinator, and the thread that ticks it and starts the dials of servers.
 //
-//   auto service = CoordinatorService::Create({.coordinator = ...});
-//   service->AddTo(builder);
+//   CoordinatorService service({.coordinator = ...});
+//   service.AddTo(builder);
 //   grpc_server = builder.BuildAndStart();
-//   service->Serve();                  // Takes workers' sessions.
+//   service.Serve();                   // Takes workers' sessions.
 //   ...
-//   service->Stop();                   // Ends workers' sessions, and open streams of users with UNAVAILABLE.
+//   service.Stop();                    // Ends workers' sessions, and open streams of users with UNAVAILABLE.
 //   grpc_server->Shutdown(deadline);
-//   service->Join();
+//   service.Join();
 //   grpc_server.reset();               // After this the service may be destroyed.
+
+#include <grpcpp/grpcpp.h>
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "absl/time/time.h"
+#include "clocks/stop_signal.h"
+#include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/dial_back.h"
 #include "server/coordinator/instant.h"
-
-namespace grpc {
-class ServerBuilder;
-}
+#include "server/coordinator/worker_sessions.h"
 
 namespace hooke {
 
@@ -37,26 +40,54 @@ struct CoordinatorServiceOptions {
   absl::Duration log_sign_of_life = absl::Seconds(20);
 };
 
-class CoordinatorService {
+class CoordinatorService final : private WorkerSessions::Service {
  public:
   // Starts ticking.
-  static std::unique_ptr<CoordinatorService> Create(CoordinatorServiceOptions options);
-
+  explicit CoordinatorService(CoordinatorServiceOptions options);
   // Calls Stop().
-  virtual ~CoordinatorService() = default;
+  ~CoordinatorService() override { Stop(); }
 
   // Registers the service hooke.v1.Coordinator, once. This object owns it, and must outlive the grpc::Server.
-  virtual void AddTo(grpc::ServerBuilder& builder) = 0;
+  void AddTo(grpc::ServerBuilder& builder);
   // Begins to take workers' sessions. Must be called once, after the server has started.
-  virtual void Serve() = 0;
+  void Serve() { workers_.Serve(*this); }
   // Waits for the end of workers' sessions. After Serve it must be called when the server is shut down, and before it
   // is destroyed.
-  virtual void Join() = 0;
+  void Join() { workers_.Join(); }
 
-  virtual Coordinator& coordinator() = 0;
+  Coordinator& coordinator() { return coordinator_; }
 
   // Stops ticking and the coordinator. A second call does nothing.
-  virtual void Stop() = 0;
+  void Stop();
+
+ private:
+  grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
+                      v1::SubmitResponse* response) override;
+  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override;
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                        grpc::ServerWriter<v1::JobStatus>* writer) override;
+  grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
+                       grpc::ServerWriter<v1::LogChunk>* writer) override;
+  grpc::Status ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
+                           grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
+  grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
+                         v1::CancelJobResponse* response) override;
+  grpc::Status ForgetJob(grpc::ServerContext* context, const v1::ForgetJobRequest* request,
+                         v1::ForgetJobResponse* response) override;
+  grpc::Status ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest* request,
+                         v1::ListNodesResponse* response) override;
+  grpc::Status ServerHeartbeat(grpc::ServerContext* context, const v1::ServerHeartbeatRequest* request,
+                               v1::ServerHeartbeatResponse* response) override;
+
+  void TickUntilStop();
+
+  const CoordinatorServiceOptions options_;
+  Coordinator& coordinator_;
+  WorkerSessions workers_;
+  StopSignal stop_;
+  std::once_flag stop_once_;
+  std::thread ticker_;  // Last: it uses the others.
 };
 
 }  // namespace hooke

@@ -19,9 +19,8 @@
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
 #include "server/coordinator/profile_store.h"
-#include "server/coordinator/sqlite_job_store.h"
+#include "server/records/sqlite_record_store.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {
@@ -41,7 +40,7 @@ class Cluster {
   void Start() {
     std::filesystem::create_directories(folder_);
     CoordinatorOptions options;
-    options.store = *OpenSqliteJobStore(folder_ + "/coordinator.db");
+    options.store = *OpenSqliteRecordStore(folder_ + "/coordinator.db");
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_ + "/logs"}));
     options.profiles = std::make_shared<ProfileStore>(*ProfileStore::Open({folder_ + "/profiles"}));
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
@@ -50,7 +49,7 @@ class Cluster {
     service.tick = absl::Milliseconds(20);
     service.dial_back = std::make_shared<FakeDialBack>();
     service.log_sign_of_life = absl::Milliseconds(1);
-    service_ = CoordinatorService::Create(std::move(service));
+    service_ = std::make_unique<CoordinatorService>(std::move(service));
     grpc::ServerBuilder builder;
     service_->AddTo(builder);
     int port = 0;

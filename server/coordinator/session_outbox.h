@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "proto/coordinator.pb.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/coordinator.pb.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 namespace {

@@ -20,8 +20,8 @@
 #include "server/coordinator/fake_worker.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
-#include "server/coordinator/records.h"
+#include "server/records/record_store.h"
+#include "server/records/records.h"
 
 namespace hooke {
 namespace {
@@ -175,7 +175,7 @@ class Cluster {
   std::mt19937_64 random_;
   const std::string folder_;
   Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
-  std::shared_ptr<InMemoryJobStore> store_ = std::make_shared<InMemoryJobStore>();
+  std::shared_ptr<InMemoryRecordStore> store_ = std::make_shared<InMemoryRecordStore>();
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<FakeWorker> workers_;
   std::vector<bool> hung_;

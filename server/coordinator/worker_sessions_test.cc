@@ -19,7 +19,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
-#include "server/coordinator/job_store.h"
+#include "server/records/record_store.h"
 
 namespace hooke {
 namespace {
@@ -93,7 +93,7 @@ class WorkerSessionsTest : public testing::Test {
       : folder_(absl::StrCat(testing::TempDir(), "/", testing::UnitTest::GetInstance()->current_test_info()->name())) {
     std::filesystem::remove_all(folder_);
     CoordinatorOptions options;
-    options.store = std::make_shared<InMemoryJobStore>();
+    options.store = std::make_shared<InMemoryRecordStore>();
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     coordinator_ = *Coordinator::Create(std::move(options), InstantNow());

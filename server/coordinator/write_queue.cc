@@ -20,6 +20,7 @@ void WriteQueue::Add(Effects& effects) {
   effects.jobs.clear();
   forgotten_.merge(effects.forgotten);
   effects.forgotten.clear();
+  for (JobRecord& job : std::exchange(effects.submissions, {})) submissions_.push_back(std::move(job));
   for (Effects::LogEntry& entry : std::exchange(effects.log, {})) AddLog(std::move(entry));
   for (auto& [key, profile] : std::exchange(effects.profiles, {})) {
     const auto before = profiles_.find(key);

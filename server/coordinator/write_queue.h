@@ -18,7 +18,7 @@
 #include "proto/worker.pb.h"
 #include "server/coordinator/effects.h"
 #include "server/coordinator/profile_store.h"
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 namespace hooke {
 
@@ -44,10 +44,8 @@ class WriteQueue {
  public:
   explicit WriteQueue(const WriteQueueOptions& options) : options_(options) {}
 
-  // Takes the jobs, forgotten jobs, log lines and profiles out of `effects`.
+  // Takes the jobs, forgotten jobs, submissions, log lines and profiles out of `effects`.
   void Add(Effects& effects);
-  void AddLog(Effects::LogEntry entry);
-  void AddSubmission(JobRecord job) { submissions_.push_back(std::move(job)); }
   // Takes the submission out of the queue. nullopt if the writer has it already.
   std::optional<JobRecord> WithdrawSubmission(const std::string& job_id);
 
@@ -75,6 +73,8 @@ class WriteQueue {
     uint64_t waiting = 0;
     uint64_t dropped = 0;
   };
+
+  void AddLog(Effects::LogEntry entry);
 
   const WriteQueueOptions options_;
   std::set<std::string> jobs_;

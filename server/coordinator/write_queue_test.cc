@@ -31,7 +31,11 @@ class WriteQueueTest : public testing::Test {
     };
     return queue_.Take(may_change_jobs, find, kNow);
   }
-  void Say(const std::string& job_id, const std::string& line) { queue_.AddLog({job_id, line, kNow, false}); }
+  void Say(const std::string& job_id, const std::string& line) {
+    Effects effects;
+    effects.log.push_back({job_id, line, kNow, false});
+    queue_.Add(effects);
+  }
 
   std::map<std::string, JobRecord> jobs_;
   WriteQueue queue_{{.log_bytes_max = 10000, .profile_bytes_max = 10000}};
@@ -63,9 +67,9 @@ TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {
   Change("a");
   EXPECT_FALSE(queue_.HasWork(false));
   Say("a", "x");
-  JobRecord job;
-  job.job_id = "new";
-  queue_.AddSubmission(job);
+  Effects effects;
+  effects.submissions.emplace_back().job_id = "new";
+  queue_.Add(effects);
   EXPECT_TRUE(queue_.HasWork(false));
   EXPECT_TRUE(queue_.HasLogOf("a"));
   const WriteBatch batch = Take(false);

@@ -1,5 +1,5 @@
-#ifndef HOOKE_SERVER_COORDINATOR_SQLITE_H_
-#define HOOKE_SERVER_COORDINATOR_SQLITE_H_
+#ifndef HOOKE_SERVER_RECORDS_SQLITE_H_
+#define HOOKE_SERVER_RECORDS_SQLITE_H_
 
 // A thin C++ wrapper of SQLite: a database and its prepared statements. Errors are Status values that name the file.
 // Only one thread at a time may use a database and its statements.
@@ -28,7 +28,6 @@ class SqliteStatement {
   SqliteStatement& Bind(int position, int64_t value);
   SqliteStatement& BindText(int position, absl::string_view value);
   SqliteStatement& BindBlob(int position, absl::string_view value);
-  SqliteStatement& BindNull(int position);
 
   // Moves to the next row of the result. Returns false if there is none. It also returns errors of earlier Binds.
   absl::StatusOr<bool> Step();
@@ -39,7 +38,8 @@ class SqliteStatement {
   // Columns of the current row, counted from 0.
   int64_t Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
   bool IsNull(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
-  std::string Bytes(int column) const;
+  std::string Bytes(int column) const { return std::string(View(column)); }
+  absl::string_view View(int column) const;  // Valid until the next Step or Reset.
 
  private:
   struct Finalize {
@@ -66,6 +66,8 @@ class SqliteDatabase {
   absl::StatusOr<int64_t> Number(absl::string_view sql);
 
   const std::string& path() const { return path_; }
+  // The file in messages: "job store PATH".
+  std::string Name() const;
 
   // Turns result code `code` and SQLite's last message into a Status. DATA_LOSS: the file is damaged.
   // FAILED_PRECONDITION: another process holds it. RESOURCE_EXHAUSTED: the disk is full. INTERNAL: the file cannot be
@@ -81,4 +83,4 @@ class SqliteDatabase {
 
 }  // namespace hooke
 
-#endif  // HOOKE_SERVER_COORDINATOR_SQLITE_H_
+#endif  // HOOKE_SERVER_RECORDS_SQLITE_H_

@@ -1,5 +1,5 @@
-#ifndef HOOKE_SERVER_COORDINATOR_RECORDS_H_
-#define HOOKE_SERVER_COORDINATOR_RECORDS_H_
+#ifndef HOOKE_SERVER_RECORDS_RECORDS_H_
+#define HOOKE_SERVER_RECORDS_RECORDS_H_
 
 // The durable state of a job: plain values, written to a JobStore and read back after a restart of the coordinator.
 // Progress, silences and notices are not stored.
@@ -127,4 +127,4 @@ inline bool IsPlaced(v1::GroupState state) {
 
 }  // namespace hooke
 
-#endif  // HOOKE_SERVER_COORDINATOR_RECORDS_H_
+#endif  // HOOKE_SERVER_RECORDS_RECORDS_H_

@@ -1,4 +1,4 @@
-#include "server/coordinator/records.h"
+#include "server/records/records.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -1,6 +1,7 @@
-#include "server/coordinator/sqlite.h"
+#include "server/records/sqlite.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/records/record_store.h"
 
 namespace hooke {
 
@@ -24,8 +25,6 @@ SqliteStatement& SqliteStatement::BindBlob(int position, absl::string_view value
                                   SQLITE_TRANSIENT));
 }
 
-SqliteStatement& SqliteStatement::BindNull(int position) { return Note(sqlite3_bind_null(statement_.get(), position)); }
-
 absl::StatusOr<bool> SqliteStatement::Step() {
   const int code = bind_code_ != SQLITE_OK ? bind_code_ : sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;
@@ -48,10 +47,10 @@ void SqliteStatement::Reset() {
   bind_code_ = SQLITE_OK;
 }
 
-std::string SqliteStatement::Bytes(int column) const {
+absl::string_view SqliteStatement::View(int column) const {
   const void* bytes = sqlite3_column_blob(statement_.get(), column);
   if (bytes == nullptr) return "";
-  return std::string(static_cast<const char*>(bytes), sqlite3_column_bytes(statement_.get(), column));
+  return {static_cast<const char*>(bytes), static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path) {
@@ -85,29 +84,28 @@ absl::StatusOr<int64_t> SqliteDatabase::Number(absl::string_view sql) {
   return (*statement)->Int(0);
 }
 
+std::string SqliteDatabase::Name() const { return absl::StrCat("job store ", path_); }
+
 absl::Status SqliteDatabase::Error(int code, absl::string_view doing) const {
   const std::string said = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
   switch (code & 0xff) {
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
-      return absl::DataLossError(absl::StrCat("job store ", path_, " is damaged (", said,
-                                              "): restore it from a copy, or move it away to start without jobs"));
+      return DamagedStore(Name(), said);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return absl::FailedPreconditionError(
-          absl::StrCat("job store ", path_,
-                       " is in use by another hooke-server: stop that one, or choose another folder with --state-dir"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          Name(), " is in use by another hooke-server: stop that one, or choose another folder with --state-dir"));
     case SQLITE_FULL:
-      return absl::ResourceExhaustedError(
-          absl::StrCat("job store ", path_, " cannot grow (", said, "): free disk space"));
+      return absl::ResourceExhaustedError(absl::StrCat(Name(), " cannot grow (", said, "): free disk space"));
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      return absl::InternalError(absl::StrCat("job store ", path_, " cannot be read or written (", said,
+      return absl::InternalError(absl::StrCat(Name(), " cannot be read or written (", said,
                                               "): check the disk, the folder and its permissions"));
     default:
-      return absl::InternalError(absl::StrCat("job store ", path_, ": ", said, ", in: ", doing));
+      return absl::InternalError(absl::StrCat(Name(), ": ", said, ", in: ", doing));
   }
 }
 

@@ -1,0 +1,54 @@
+#ifndef HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
+#define HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
+
+// Jobs as records, and records as jobs. Pure functions.
+//
+//   key                      message of proto/record.proto
+//   format                   Format
+//   job/NUMBER/group/INDEX   Group
+//   job/NUMBER/servers       ServerList
+//   job/NUMBER/state         State
+//   job/NUMBER/submission    Submission
+//   forgotten/NUMBER         ForgottenJob
+//
+// NUMBER is JobRecord.number with 20 digits, and INDEX is GroupRecord.group with 10. So the order of the keys is that
+// of the numbers. What a group does often changes only its own record. Keys that are not in this table are ignored.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/records/record_store.h"
+#include "server/records/records.h"
+
+namespace hooke {
+
+// The format of these records. Formats 1 to 3 were tables of SQLite (old_job_tables.h).
+constexpr uint32_t kRecordFormat = 4;
+
+constexpr char kFormatKey[] = "format";
+constexpr char kJobsPrefix[] = "job/";
+constexpr char kForgottenPrefix[] = "forgotten/";
+
+// Returns the value of kFormatKey.
+std::string FormatRecord();
+// FAILED_PRECONDITION: a newer version wrote this value. DATA_LOSS: no version did.
+absl::Status CheckFormat(absl::string_view value);
+
+// The prefix of the keys of all records of a job. It is as long for each job.
+std::string JobPrefix(uint64_t number);
+// Returns all records of the job. A job that has got more groups replaces each record of the job before.
+Records RecordsOf(const JobRecord& job);
+// Returns the job of which `records` are all records, at least one. DATA_LOSS: the message names the damaged record.
+absl::StatusOr<JobRecord> JobFrom(const Records& records);
+
+std::string ForgottenKey(uint64_t number);
+std::string ForgottenRecord(const ForgottenJob& job);
+// DATA_LOSS: the message names the record.
+absl::StatusOr<ForgottenJob> ForgottenFrom(absl::string_view key, absl::string_view value);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
