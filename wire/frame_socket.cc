@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -18,6 +17,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "clocks/steady_time.h"
+#include "wire/stream_options.h"
 
 namespace hooke {
 namespace {
@@ -28,22 +28,6 @@ constexpr absl::Duration kPollMax = absl::Minutes(1);
 
 absl::Status Broken(absl::string_view doing) {
   return absl::UnavailableError(absl::StrCat(doing, ": ", std::strerror(errno)));
-}
-
-void SetOption(int descriptor, int level, int name, int value) {
-  setsockopt(descriptor, level, name, &value, sizeof value);
-}
-
-// Sets TCP's options, and ignores failures, because a Unix socket does not have these options.
-void SetOptions(int descriptor) {
-  // Each message is sent as a whole, so waiting for more data would only delay it.
-  SetOption(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Gives up a silent peer after about 20 s: 10 s idle and two probes 5 s apart, or 20 s without an acknowledgement.
-  SetOption(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SetOption(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, 10);
-  SetOption(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, 5);
-  SetOption(descriptor, IPPROTO_TCP, TCP_KEEPCNT, 2);
-  SetOption(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, 20000);
 }
 
 // Waits for the poll events `events`. Returns false if the deadline has passed. The end of the connection counts as an
@@ -74,7 +58,7 @@ absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::fun
 }  // namespace
 
 FrameSocket::FrameSocket(int descriptor, const Timeouts& timeouts) : descriptor_(descriptor), timeouts_(timeouts) {
-  SetOptions(descriptor);
+  SetStreamOptions(descriptor);
   if (timeouts_.receive == absl::InfiniteDuration()) return;
   const timeval receive = absl::ToTimeval(timeouts_.receive);
   setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &receive, sizeof receive);

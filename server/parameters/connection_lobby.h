@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_CONNECTION_LOBBY_H_
 #define HOOKE_SERVER_PARAMETERS_CONNECTION_LOBBY_H_
 
-// Holds the connections of DirectExchanges that have no thread: those whose opening has not arrived, and those that are
-// being refused.
+// Holds the connections of DirectExchanges that have no session: those whose opening has not arrived, and those that
+// are being refused.
 //
 // No call blocks. The number of connections and the time that they stay are bounded. A peer that sends nothing holds a
 // descriptor only for a short time. If there are too many connections, the oldest is closed. The caller passes the

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,9 +11,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
+#include <set>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "clocks/steady_time.h"
@@ -20,13 +22,18 @@
 namespace hooke {
 namespace {
 
-// How long a peer may take to read an answer, at most 1 MiB, or to send the rest of a message. It is enough for the
-// slowest of links. TCP itself gives up earlier on a peer that reads nothing at all.
-constexpr absl::Duration kMessageTimeout = absl::Minutes(2);
 // Connections that are accepted before openings are looked at again.
 constexpr int kAcceptsMax = 64;
 // Pause before the next accept if the process has no descriptors left.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
+// Sessions are looked through so many times within a message's time-out.
+constexpr int kChecksPerTimeout = 8;
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+size_t ThreadsFor(size_t asked) {
+  if (asked > 0) return asked;
+  return std::clamp<size_t>(2 * std::thread::hardware_concurrency(), 4, 64);
+}
 
 // Limits all connections together to three quarters of the files that this process may open. The rest is for others.
 DirectExchanges::Options Bounded(DirectExchanges::Options options) {
@@ -51,22 +58,34 @@ bool LacksDescriptors(int error) { return error == EMFILE || error == ENFILE || 
 
 }  // namespace
 
-DirectExchanges::Session::Session(int descriptor, ParameterStore* store, uint64_t number)
-    : socket(descriptor, {kMessageTimeout, kMessageTimeout}), number(number), exchange(store) {}
-
 absl::StatusOr<std::unique_ptr<DirectExchanges>> DirectExchanges::Listen(Options options) {
   absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Open(options.host);
   if (!sockets.ok()) return sockets.status();
   std::unique_ptr<DirectExchanges> exchanges(new DirectExchanges(Bounded(std::move(options)), *std::move(sockets)));
   exchanges->wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (exchanges->wake_ < 0) return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
-  exchanges->acceptor_ = std::thread([exchanges = exchanges.get()] { exchanges->Run(); });
+  if (absl::Status status = exchanges->StartThreads(); !status.ok()) return status;
   return exchanges;
+}
+
+absl::Status DirectExchanges::StartThreads() {
+  absl::StatusOr<std::unique_ptr<SessionThreads>> threads =
+      SessionThreads::Start(ThreadsFor(options_.threads), [this](DirectSession& session) { Serve(session); });
+  if (!threads.ok()) return threads.status();
+  threads_ = *std::move(threads);
+  try {
+    acceptor_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    return absl::UnavailableError(absl::StrCat("this server's process can have no more threads (", error.what(),
+                                               "); raise its limit (ulimit -u, TasksMax)"));
+  }
+  return absl::OkStatus();
 }
 
 DirectExchanges::DirectExchanges(Options options, ListeningSockets sockets)
     : options_(std::move(options)),
       sockets_(std::move(sockets)),
+      look_at_(kNever),
       lobby_(options_.lobby),
       refusals_(100, absl::Minutes(1)),
       troubles_(1, absl::Minutes(1)) {}
@@ -82,8 +101,17 @@ void DirectExchanges::Stop() {
   stopped_ = true;
   eventfd_write(wake_, 1);
   acceptor_.join();
-  for (Session& session : sessions_) session.socket.Shutdown();
-  for (Session& session : sessions_) session.thread.join();
+  for (const auto& [number, session] : sessions_) {
+    session->Shutdown();
+    session->exchange().shard()->StopWaiting();
+  }
+  threads_->Stop();
+  {
+    // A thread of gRPC that has closed a round may still be telling sessions.
+    absl::MutexLock lock(&mutex_);
+    const auto none = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return in_rounds_ == 0; };
+    mutex_.Await(absl::Condition(&none));
+  }
   sessions_.clear();
   while (lobby_.CloseOldest()) {
   }
@@ -98,7 +126,7 @@ void DirectExchanges::Run() {
     if (accepts) polled.insert(polled.end(), {{sockets_.tcp(), POLLIN, 0}, {sockets_.local(), POLLIN, 0}});
     const size_t own = polled.size();
     lobby_.AppendTo(polled);
-    const absl::Time deadline = accepts ? lobby_.deadline() : std::min(lobby_.deadline(), accepts_again_);
+    const absl::Time deadline = accepts ? Deadline() : std::min(Deadline(), accepts_again_);
     if (poll(polled.data(), polled.size(), PollTimeout(now, deadline)) < 0) continue;  // Interrupted.
     now = SteadyTime();
     for (const ConnectionLobby::Opening& opening : lobby_.Receive(now, absl::MakeConstSpan(polled).subspan(own))) {
@@ -107,12 +135,21 @@ void DirectExchanges::Run() {
     if (polled[0].revents != 0) {
       eventfd_t times = 0;
       eventfd_read(wake_, &times);
-      EndSessions(now);
     }
+    EndSessions(now);
+    Seat(now);
+    if (now >= next_check_) ShutDownExpired(now);
+    if (absl::ToUnixNanos(now) >= look_at_) LookAtShards();
     for (size_t listener = 1; listener < own; ++listener) {
       if (polled[listener].revents != 0) Accept(now, polled[listener].fd);
     }
   }
+}
+
+absl::Time DirectExchanges::Deadline() const {
+  absl::Time deadline = std::min(lobby_.deadline(), next_check_);
+  for (DirectSession* session : seatless_) deadline = std::min(deadline, session->seat().give_up());
+  return look_at_ == kNever ? deadline : std::min(deadline, absl::FromUnixNanos(look_at_));
 }
 
 void DirectExchanges::Accept(absl::Time now, int listener) {
@@ -139,7 +176,7 @@ void DirectExchanges::Accept(absl::Time now, int listener) {
 }
 
 // Starts the session of a connection whose opening has arrived. A peer that may not exchange is refused before it gets
-// a thread.
+// a seat.
 void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& opening) {
   if (!opening.sender.ok()) return Refuse(now, opening.descriptor, opening.sender.status());
   if (sessions_.size() >= options_.sessions_max) {
@@ -147,21 +184,39 @@ void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& open
                   absl::UnavailableError(absl::StrCat("this server has ", sessions_.size(),
                                                       " direct exchanges, all that it takes; try again")));
   }
-  Session& session = sessions_.emplace_back(opening.descriptor, options_.store, ++begun_);
-  absl::Status status = session.exchange.Open(*opening.sender);
-  if (status.ok()) status = Start(session);
-  if (status.ok()) return;
-  Refuse(now, session.socket.Release(), status);
-  sessions_.pop_back();
+  DirectSession::Options options;
+  options.descriptor = opening.descriptor;
+  options.store = options_.store;
+  options.seats = &seats_;
+  options.number = ++begun_;
+  options.message_timeout = options_.message_timeout;
+  options.resumes = [this](DirectSession& session) {
+    // Once posted, the session may end, and this function with it.
+    DirectExchanges* const self = this;
+    self->threads_->Post(session);
+    self->LeaveRounds();
+  };
+  auto session = std::make_unique<DirectSession>(std::move(options));
+  if (absl::Status status = session->exchange().Open(*opening.sender); !status.ok()) {
+    return Refuse(now, session->Release(), status);
+  }
+  if (sessions_.empty()) next_check_ = now + options_.message_timeout / kChecksPerTimeout;
+  seatless_.push_back(session.get());
+  sessions_.emplace(session->number(), std::move(session));
 }
 
-absl::Status DirectExchanges::Start(Session& session) {
-  try {
-    session.thread = std::thread([this, &session] { Serve(session); });
-    return absl::OkStatus();
-  } catch (const std::system_error& error) {
-    return absl::UnavailableError(absl::StrCat("this server's process can have no more threads (", error.what(),
-                                               "); try again, or raise its limit (ulimit -u, TasksMax)"));
+void DirectExchanges::Seat(absl::Time now) {
+  for (DirectSession* session : std::exchange(seatless_, {})) {
+    std::optional<absl::Status> seated = session->seat().TryTakeSeat(session->exchange().sender());
+    if (!seated.has_value()) {
+      seatless_.push_back(session);
+      continue;
+    }
+    if (seated->ok() && threads_->Await(*session, session->descriptor(), EPOLLIN)) continue;
+    if (seated->ok()) seated = absl::UnavailableError("this server cannot watch another connection; try again");
+    const auto found = sessions_.find(session->number());
+    Refuse(now, session->Release(), *seated);
+    sessions_.erase(found);
   }
 }
 
@@ -174,46 +229,84 @@ void DirectExchanges::Refuse(absl::Time now, int descriptor, const absl::Status&
 }
 
 void DirectExchanges::EndSessions(absl::Time now) {
-  for (auto session = sessions_.begin(); session != sessions_.end();) {
-    if (!session->ended) {
-      ++session;
-      continue;
-    }
-    session->thread.join();
-    if (!session->refusal.ok()) Refuse(now, session->socket.Release(), session->refusal);
-    session = sessions_.erase(session);
+  std::vector<uint64_t> ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    ended.swap(ended_);
+  }
+  for (const uint64_t number : ended) End(now, number);
+  if (sessions_.empty()) next_check_ = absl::InfiniteFuture();
+}
+
+void DirectExchanges::End(absl::Time now, uint64_t number) {
+  const auto found = sessions_.find(number);
+  DirectSession& session = *found->second;
+  threads_->Forget(session.descriptor());
+  const absl::Status refusal = session.refusal();
+  if (!refusal.ok()) Refuse(now, session.Release(), refusal);
+  sessions_.erase(found);
+}
+
+void DirectExchanges::ShutDownExpired(absl::Time now) {
+  for (const auto& [number, session] : sessions_) {
+    if (now >= session->expires()) session->Shutdown();
+  }
+  next_check_ = now + options_.message_timeout / kChecksPerTimeout;
+}
+
+// A shard that gets an earlier deadline meanwhile has LookWithin called after that, so it is not missed.
+void DirectExchanges::LookAtShards() {
+  look_at_ = kNever;
+  std::set<Shard*> shards;
+  for (const auto& [number, session] : sessions_) shards.insert(session->exchange().shard().get());
+  for (Shard* shard : shards) {
+    if (shard->until_look() <= absl::ZeroDuration()) shard->LookAgain();
+    LookWithin(shard->until_look());
   }
 }
 
-void DirectExchanges::Serve(Session& session) {
-  session.refusal = RunExchanges(session);
-  session.ended = true;
+void DirectExchanges::LookWithin(absl::Duration until) {
+  if (until == absl::InfiniteDuration()) return;
+  const int64_t at = absl::ToUnixNanos(SteadyTime() + until);
+  int64_t known = look_at_;
+  while (at < known) {
+    if (!look_at_.compare_exchange_weak(known, at)) continue;
+    eventfd_write(wake_, 1);
+    return;
+  }
+}
+
+// A session that waits for other groups may be served by another thread at once. So it is not touched after GoOn.
+void DirectExchanges::Serve(DirectSession& session) {
+  const std::shared_ptr<Shard> shard = session.exchange().shard()->MayWait() ? session.exchange().shard() : nullptr;
+  if (shard != nullptr) EnterRounds();
+  const DirectSession::Next next = session.GoOn(threads_->half_idle());
+  if (next == DirectSession::Next::kOthers) return LookWithin(shard->until_look());
+  if (next == DirectSession::Next::kEnded) {
+    NoteEnded(session);
+  } else {
+    const uint32_t events = next == DirectSession::Next::kMessage ? EPOLLIN : EPOLLOUT;
+    if (!threads_->Await(session, session.descriptor(), events)) NoteEnded(session);
+  }
+  if (shard != nullptr) LeaveRounds();
+}
+
+void DirectExchanges::NoteEnded(const DirectSession& session) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ended_.push_back(session.number());
+  }
   eventfd_write(wake_, 1);
 }
 
-// Returns why the peer is refused; OK if the connection has ended.
-absl::Status DirectExchanges::RunExchanges(Session& session) {
-  FrameSocket& socket = session.socket;
-  const auto ended = [](const absl::Status& status) {
-    return absl::IsInvalidArgument(status) ? status : absl::OkStatus();
-  };
-  RankSeats::Stream stream(&seats_, session.number, [&socket] { socket.Shutdown(); });
-  if (absl::Status status = stream.TakeSeat(session.exchange.sender()); !status.ok()) return status;
-  std::vector<float> values;
-  std::vector<float> answer;
-  while (true) {
-    absl::StatusOr<FrameSocket::Header> received = socket.ReceiveHeader();
-    if (!received.ok()) return ended(received.status());
-    if (!received->refusal.ok()) return absl::InvalidArgumentError("a refusal, which is a server's");
-    const ValuesHeader& header = received->values;
-    if (absl::Status status = session.exchange.CheckHeader(header); !status.ok()) return status;
-    const ValuesHeader answer_header = session.exchange.AnswerHeader(header);
-    const absl::Span<char> payload = PayloadIn(values, header);
-    const absl::Span<char> answered = PayloadIn(answer, answer_header);
-    if (absl::Status status = socket.ReceivePayload(payload); !status.ok()) return ended(status);
-    if (absl::Status status = session.exchange.Apply(header, payload, answered); !status.ok()) return status;
-    if (absl::Status status = socket.SendPayload(answer_header, answered); !status.ok()) return ended(status);
-  }
+void DirectExchanges::EnterRounds() {
+  absl::MutexLock lock(&mutex_);
+  ++in_rounds_;
+}
+
+void DirectExchanges::LeaveRounds() {
+  absl::MutexLock lock(&mutex_);
+  --in_rounds_;
 }
 
 }  // namespace hooke

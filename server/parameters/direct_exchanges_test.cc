@@ -4,17 +4,13 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <spdlog/sinks/null_sink.h>
-#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <iterator>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,8 +18,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "proto/job.pb.h"
-#include "server/parameters/in_memory_storage.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_direct.h"
 #include "wire/frame.h"
 
 namespace hooke {
@@ -32,69 +28,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
-
-// A center of zeros in blocks of four, with ten values by default, and a DirectExchanges that serves it.
-class DirectExchangesTest : public ::testing::Test {
- protected:
-  DirectExchangesTest() { StartTwoGroups(); }
-
-  void StartTwoGroups(size_t sessions_max = 100) {
-    Start(MakeAttachRequest({}), sessions_max);
-    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({}, 1)).ok());
-  }
-
-  void Start(const v1::AttachRequest& request, size_t sessions_max = 100) {
-    const auto logger =
-        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
-    ParameterStoreOptions options;
-    options.storage = std::make_shared<InMemoryStorage>();
-    options.logger = logger;
-    options.block_values = 4;
-    store_ = ParameterStore::Open(options).value();
-    EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
-    const Speaker speaker = {0, 0, 1};
-    const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
-    for (uint64_t block = 0; block < shard->blocks(); ++block) {
-      const Range range = shard->BlockRange(block);
-      const std::vector<float> zeros(range.size());
-      EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
-    }
-    EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
-    exchanges_ = DirectExchanges::Listen({store_.get(), logger, "127.0.0.1", sessions_max}).value();
-  }
-
-  int ConnectRaw() const {
-    return ConnectTcp("127.0.0.1", exchanges_->port(), kPatience, [] { return false; }).value();
-  }
-  std::unique_ptr<FrameSocket> Connect() const { return std::make_unique<FrameSocket>(ConnectRaw()); }
-
-  // Exchanges `x` and returns the answer.
-  static absl::StatusOr<std::vector<float>> Exchange(FrameSocket& socket, const ValuesHeader& header,
-                                                     const std::vector<float>& x) {
-    const auto* bytes = reinterpret_cast<const char*>(x.data());
-    if (absl::Status status = socket.SendPayload(header, {bytes, x.size() * sizeof(float)}); !status.ok())
-      return status;
-    absl::StatusOr<FrameSocket::Header> answered = socket.ReceiveHeader();
-    if (!answered.ok()) return answered.status();
-    if (!answered->refusal.ok()) return answered->refusal;
-    EXPECT_EQ(answered->values.first, header.first);
-    EXPECT_EQ(answered->values.sequence, header.sequence);
-    std::vector<float> answer(answered->values.values);
-    auto* room = reinterpret_cast<char*>(answer.data());
-    if (absl::Status status = socket.ReceivePayload({room, answer.size() * sizeof(float)}); !status.ok()) return status;
-    return answer;
-  }
-
-  std::ostringstream log_;
-  std::unique_ptr<ParameterStore> store_;
-  std::unique_ptr<DirectExchanges> exchanges_;
-};
-
-size_t ThreadsOfThisProcess() {
-  const std::filesystem::directory_iterator threads("/proc/self/task");
-  return static_cast<size_t>(std::distance(begin(threads), end(threads)));
-}
+constexpr absl::Duration kPatience = kDirectPatience;
 
 // Exchanges over TCP and over the Unix socket reach the same center. An exchange that is sent again is answered again.
 TEST_F(DirectExchangesTest, BothSockets) {
@@ -244,7 +178,6 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   center.values = 64;
   v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::AVERAGE, 1);
   request.mutable_job()->set_grace_seconds(10);
-  exchanges_.reset();
   Start(request);
   std::vector<std::unique_ptr<FrameSocket>> connections;
   connections.reserve(5);
@@ -270,7 +203,8 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   store_->StopWaiting();
 }
 
-// A peer that sends nothing, or is no client, gets no thread. It does not keep ranks from exchanging.
+// Neither a rank nor a peer that sends nothing, or is no client, gets a thread of its own. Strangers do not keep ranks
+// from exchanging.
 TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   const size_t threads = ThreadsOfThisProcess();
   std::vector<std::unique_ptr<FrameSocket>> strangers;
@@ -284,7 +218,7 @@ TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   const std::unique_ptr<FrameSocket> rank = Connect();
   ASSERT_TRUE(rank->SendOpening(MakeSender({})).ok());
   EXPECT_THAT(Exchange(*rank, {1, 0, 4}, {8, 8, 8, 8}).value(), Each(2.0f));
-  EXPECT_EQ(ThreadsOfThisProcess(), threads + 1);
+  EXPECT_EQ(ThreadsOfThisProcess(), threads);
   for (size_t i = 1; i < strangers.size(); i += 2) {
     EXPECT_EQ(strangers[i]->ReceiveHeader().value().refusal.code(), absl::StatusCode::kPermissionDenied);
   }
@@ -324,8 +258,9 @@ TEST_F(DirectExchangesTest, SilentConnectionsTakeAllFiles) {
 
 // If all sessions are taken, the next rank is told to try again. It is accepted when another rank has left.
 TEST_F(DirectExchangesTest, AllSessionsAreTaken) {
-  exchanges_.reset();
-  StartTwoGroups(1);
+  DirectExchanges::Options options;
+  options.sessions_max = 1;
+  StartTwoGroups(options);
   std::unique_ptr<FrameSocket> first = Connect();
   ASSERT_TRUE(first->SendOpening(MakeSender({}, 0)).ok());
   ASSERT_TRUE(Exchange(*first, {1, 0, 4}, {8, 8, 8, 8}).ok());

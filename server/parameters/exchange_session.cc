@@ -114,19 +114,62 @@ absl::Status ExchangeSession::Apply(const ValuesHeader& header, absl::Span<const
 
 absl::Status ExchangeSession::ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload,
                                            absl::Span<char> answer) {
-  const JobRule& rule = shard_->plan().rule;
+  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return status;
+  if (absl::Status status = ApplyBlocks(header, values_, absl::MakeSpan(answer_)); !status.ok()) return status;
+  return EncodeAnswer(header.first, answer);
+}
+
+absl::Status ExchangeSession::DecodeValues(const ValuesHeader& header, absl::Span<const char> payload) {
   values_.resize(header.values);
   answer_.resize(header.values);
-  if (absl::Status status = Decode(rule.sent, payload, absl::MakeSpan(values_)); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("Exchange: a message of ", header.values, " values from value ",
-                                                   header.first, " on cannot be decoded: ", status.message()));
+  absl::Status status = Decode(shard_->plan().rule.sent, payload, absl::MakeSpan(values_));
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("Exchange: a message of ", header.values, " values from value ",
+                                                 header.first, " on cannot be decoded: ", status.message()));
+}
+
+absl::Status ExchangeSession::EncodeAnswer(uint64_t first, absl::Span<char> answer) const {
+  absl::Status status = Encode(shard_->plan().rule.answered, answer_, answer);
+  if (status.ok()) return status;
+  return absl::FailedPreconditionError(absl::StrCat("Exchange: the center has diverged: from value ", first, " on, ",
+                                                    status.message(), "; lower the learning rate"));
+}
+
+std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, absl::Span<const char> payload,
+                                                   absl::Span<char> answer) {
+  turn_.exchange = exchange_;
+  turn_.exchange.sequence = header.sequence;
+  if (header.type == WireType::kFloat32) {
+    begun_ = {header,
+              {reinterpret_cast<const float*>(payload.data()), header.values},
+              {reinterpret_cast<float*>(answer.data()), header.values},
+              {}};
+    return GoOn();
   }
-  if (absl::Status status = ApplyBlocks(header, values_, absl::MakeSpan(answer_)); !status.ok()) return status;
-  if (absl::Status status = Encode(rule.answered, answer_, answer); !status.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat("Exchange: the center has diverged: from value ", header.first,
-                                                      " on, ", status.message(), "; lower the learning rate"));
+  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return status;
+  begun_ = {header, values_, absl::MakeSpan(answer_), answer};
+  return GoOn();
+}
+
+std::optional<absl::Status> ExchangeSession::Resume(absl::Status status) {
+  if (!status.ok()) return status;
+  begun_.done += turn_.values.size();
+  return GoOn();
+}
+
+// If a turn waits, another thread may go on with this session at once. So nothing here is touched after that.
+std::optional<absl::Status> ExchangeSession::GoOn() {
+  while (begun_.done < begun_.values.size()) {
+    turn_.exchange.first = begun_.header.first + begun_.done;
+    const uint64_t count = ValuesOfBlock(*shard_, turn_.exchange.first, begun_.values.size() - begun_.done);
+    turn_.values = begun_.values.subspan(begun_.done, count);
+    turn_.answer = begun_.answer.subspan(begun_.done, count);
+    std::optional<absl::Status> status = shard_->Begin(turn_);
+    if (!status.has_value() || !status->ok()) return status;
+    begun_.done += count;
   }
-  return absl::OkStatus();
+  if (begun_.encoded.empty()) return absl::OkStatus();
+  return EncodeAnswer(begun_.header.first, begun_.encoded);
 }
 
 absl::Status ExchangeSession::ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values,

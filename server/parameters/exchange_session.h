@@ -2,14 +2,17 @@
 #define HOOKE_SERVER_PARAMETERS_EXCHANGE_SESSION_H_
 
 // Handles the messages of the two streams that groups send: Initialize and Exchange of hooke.v1.ParameterServer, in the
-// format of docs/wire.md. The caller receives and sends the bytes. A session belongs to one stream and one thread;
-// after an error the caller ends the stream. Every field of a message is checked.
+// format of docs/wire.md. The caller receives and sends the bytes. A session belongs to one stream, and its calls come
+// from one thread at a time; after an error the caller ends the stream. Every field of a message is checked.
 
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,12 +31,14 @@ absl::Span<char> PayloadIn(std::vector<float>& memory, const ValuesHeader& heade
 
 class ExchangeSession {
  public:
-  // `store` outlives the session.
-  explicit ExchangeSession(ParameterStore* store) : store_(store) {}
+  // `store` outlives the session. `done` is needed for Begin.
+  explicit ExchangeSession(ParameterStore* store, std::function<void(absl::Status)> done = nullptr) : store_(store) {
+    turn_.done = std::move(done);
+  }
 
-  // Takes one message. True: send `answer`. False: the message was the opening, which has no answer. Errors are those
-  // of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and INVALID_ARGUMENT. After an error some of
-  // the message's blocks may have been applied.
+  // Takes one message, and waits for other groups if it must. True: send `answer`. False: the message was the opening,
+  // which has no answer. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and
+  // INVALID_ARGUMENT. After an error some of the message's blocks may have been applied.
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
   // Returns the rank that sends on this stream. Valid after the opening.
   const v1::Sender& sender() const { return sender_; }
@@ -47,7 +52,29 @@ class ExchangeSession {
   ValuesHeader AnswerHeader(const ValuesHeader& header) const;
   absl::Status Apply(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
+  // Does the same without blocking. nullopt: the message waits for other groups. `done` is then called once, on any
+  // thread, perhaps before Begin has returned. Call Resume with its argument next. Until then the session, `payload`
+  // and `answer` stay alive. Shard::until_look says when the shard must be looked at.
+  std::optional<absl::Status> Begin(const ValuesHeader& header, absl::Span<const char> payload,
+                                    absl::Span<char> answer);
+  // Goes on with the message. Returns what Begin returns.
+  std::optional<absl::Status> Resume(absl::Status status);
+  // Valid after the opening.
+  const std::shared_ptr<Shard>& shard() const { return shard_; }
+
  private:
+  // The message that Begin has begun.
+  struct Begun {
+    ValuesHeader header;
+    absl::Span<const float> values;
+    absl::Span<float> answer;
+    absl::Span<char> encoded;  // Where the answer goes once it is encoded; empty if it is not encoded.
+    uint64_t done = 0;         // How many values have been applied.
+  };
+
+  absl::Status DecodeValues(const ValuesHeader& header, absl::Span<const char> payload);
+  absl::Status EncodeAnswer(uint64_t first, absl::Span<char> answer) const;
+  std::optional<absl::Status> GoOn();
   absl::Status ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values, absl::Span<float> answer);
   absl::Status ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
@@ -55,6 +82,8 @@ class ExchangeSession {
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   v1::Sender sender_;
   Shard::Exchange exchange_;
+  Shard::Turn turn_;
+  Begun begun_;
   // Scratch for the current message; members only to reuse their capacity.
   std::vector<float> payload_;  // The payload as received.
   std::vector<float> values_;   // The decoded values.

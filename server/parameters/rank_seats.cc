@@ -18,14 +18,17 @@ RankSeats::Stream::Stream(RankSeats* seats, uint64_t number, std::function<void(
     : seats_(seats), number_(number), end_(std::move(end)) {}
 
 RankSeats::Stream::~Stream() {
-  if (seated_) seats_->Leave(*this);
+  if (state_ == State::kAsks || state_ == State::kSeated) seats_->Leave(*this);
 }
 
 absl::Status RankSeats::Stream::TakeSeat(const v1::Sender& sender) {
   sender_ = sender;
-  absl::Status status = seats_->Take(*this);
-  seated_ = status.ok();
-  return status;
+  return seats_->Take(*this);
+}
+
+std::optional<absl::Status> RankSeats::Stream::TryTakeSeat(const v1::Sender& sender) {
+  sender_ = sender;
+  return seats_->TryTake(*this);
 }
 
 void RankSeats::Stop() {
@@ -36,6 +39,19 @@ void RankSeats::Stop() {
 
 absl::Status RankSeats::Take(Stream& stream) {
   absl::MutexLock lock(&mutex_);
+  const auto found = Ask(stream);
+  while (true) {
+    if (std::optional<absl::Status> status = Decide(stream, found); status.has_value()) return *std::move(status);
+    clock_->Wait(changed_, mutex_, stream.give_up_);
+  }
+}
+
+std::optional<absl::Status> RankSeats::TryTake(Stream& stream) {
+  absl::MutexLock lock(&mutex_);
+  return Decide(stream, stream.state_ == Stream::State::kAsks ? seats_.find(KeyOf(stream.sender_)) : Ask(stream));
+}
+
+std::map<RankSeats::Key, RankSeats::Seat>::iterator RankSeats::Ask(Stream& stream) {
   const auto found = seats_.try_emplace(KeyOf(stream.sender_)).first;
   Seat& seat = found->second;
   const uint32_t incarnation = stream.sender_.incarnation();
@@ -47,10 +63,20 @@ absl::Status RankSeats::Take(Stream& stream) {
     seat.stream = nullptr;
     changed_.SignalAll();  // Earlier streams that wait for this seat are refused now.
   }
-  ++seat.waiting;
-  absl::Status status = AwaitRoom(stream, seat);
-  --seat.waiting;
-  if (status.ok()) {
+  ++seat.asking;
+  stream.state_ = Stream::State::kAsks;
+  stream.give_up_ = clock_->Now() + patience_;
+  return found;
+}
+
+std::optional<absl::Status> RankSeats::Decide(Stream& stream, std::map<Key, Seat>::iterator found) {
+  Seat& seat = found->second;
+  std::optional<absl::Status> status = Decision(stream, seat);
+  if (!status.has_value()) return std::nullopt;
+  --seat.asking;
+  stream.state_ = Stream::State::kRefused;
+  if (status->ok()) {
+    stream.state_ = Stream::State::kSeated;
     seat.stream = &stream;
     ++seat.streams;
   }
@@ -58,16 +84,11 @@ absl::Status RankSeats::Take(Stream& stream) {
   return status;
 }
 
-absl::Status RankSeats::AwaitRoom(const Stream& stream, Seat& seat) {
-  const auto decided = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || !CheckLast(stream, seat).ok() || seat.streams < kStreamsMax;
-  };
-  const absl::Time give_up = clock_->Now() + patience_;
-  while (!decided() && clock_->Now() < give_up) clock_->Wait(changed_, mutex_, give_up);
-  const bool in_time = decided();
+std::optional<absl::Status> RankSeats::Decision(const Stream& stream, const Seat& seat) const {
   if (stopped_) return absl::UnavailableError("this parameter server is stopping; try again");
   if (absl::Status status = CheckLast(stream, seat); !status.ok()) return status;
-  if (in_time) return absl::OkStatus();
+  if (seat.streams < kStreamsMax) return absl::OkStatus();
+  if (clock_->Now() < stream.give_up_) return std::nullopt;
   return absl::UnavailableError(absl::StrCat(kStreamsMax, " streams of rank ", stream.sender_.rank(), " of group ",
                                              stream.sender_.group(), " still wait for a round; try again"));
 }
@@ -83,14 +104,19 @@ absl::Status RankSeats::CheckLast(const Stream& stream, const Seat& seat) const 
 void RankSeats::Leave(const Stream& stream) {
   absl::MutexLock lock(&mutex_);
   const auto found = seats_.find(KeyOf(stream.sender_));
-  if (found->second.stream == &stream) found->second.stream = nullptr;
-  --found->second.streams;
-  changed_.SignalAll();
+  Seat& seat = found->second;
+  if (stream.state_ == Stream::State::kAsks) {
+    --seat.asking;
+  } else {
+    if (seat.stream == &stream) seat.stream = nullptr;
+    --seat.streams;
+    changed_.SignalAll();
+  }
   Forget(found);
 }
 
 void RankSeats::Forget(std::map<Key, Seat>::iterator seat) {
-  if (seat->second.streams == 0 && seat->second.waiting == 0) seats_.erase(seat);
+  if (seat->second.streams == 0 && seat->second.asking == 0) seats_.erase(seat);
 }
 
 }  // namespace hooke

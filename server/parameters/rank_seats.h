@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -48,15 +49,20 @@ class RankSeats {
     // Waits for the seat of the sender's rank; call it once. ABORTED: a later incarnation has the seat. UNAVAILABLE: a
     // later stream has it, too many earlier streams still wait for a round, or Stop was called.
     absl::Status TakeSeat(const v1::Sender& sender);
+    // Does the same without waiting. nullopt: call it again when another stream has left, and at give_up().
+    std::optional<absl::Status> TryTakeSeat(const v1::Sender& sender);
+    absl::Time give_up() const { return give_up_; }
 
    private:
     friend class RankSeats;
+    enum class State { kNew, kAsks, kSeated, kRefused };
 
     RankSeats* const seats_;
     const uint64_t number_;
     const std::function<void()> end_;
     v1::Sender sender_;
-    bool seated_ = false;
+    State state_ = State::kNew;
+    absl::Time give_up_ = absl::InfiniteFuture();
   };
 
   // Ends all waits for a seat and grants no more seats. Streams that have a seat keep it.
@@ -71,21 +77,28 @@ class RankSeats {
     uint32_t incarnation = 0;
     uint64_t number = 0;
     int streams = 0;  // Streams that got this seat and have not been destroyed.
-    int waiting = 0;
+    int asking = 0;
   };
 
   static Key KeyOf(const v1::Sender& sender) { return {sender.job_id(), sender.group(), sender.rank()}; }
   absl::Status Take(Stream& stream);
+  std::optional<absl::Status> TryTake(Stream& stream);
+  // Leaves the seat, or gives up asking for it.
   void Leave(const Stream& stream);
+  // Notes that the stream asks for its seat, and ends the stream that has it.
+  std::map<Key, Seat>::iterator Ask(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns nullopt if a stream that asks must wait. Otherwise the stream does not ask any more.
+  std::optional<absl::Status> Decide(Stream& stream, std::map<Key, Seat>::iterator found)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns OK if `stream` is the last one that asked for this seat.
   absl::Status CheckLast(const Stream& stream, const Seat& seat) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status AwaitRoom(const Stream& stream, Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<absl::Status> Decision(const Stream& stream, const Seat& seat) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Forget(std::map<Key, Seat>::iterator seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const absl::Duration patience_;
   const std::shared_ptr<WaitClock> clock_;
   absl::Mutex mutex_;
-  SteadyCondition changed_;  // Signals each change of what AwaitRoom checks.
+  SteadyCondition changed_;  // Signals each change of what Decide checks.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // The seats with a stream that waits for them or has not left.
 };

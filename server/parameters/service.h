@@ -50,7 +50,9 @@ class ParameterService final : public v1::ParameterServer::Service {
   }
 
  private:
-  // Initialize and Exchange get messages as raw bytes. Each stream has its own thread, which may wait for other groups.
+  // Initialize and Exchange get messages as raw bytes. Each stream has its own thread, which may wait for other groups;
+  // the server's ResourceQuota bounds their number. Connections without gRPC need no thread to wait
+  // (direct_exchanges.h).
   // A rank has one stream of Exchange at a time, besides a few earlier ones that still wait for a round (rank_seats.h).
   grpc::Status RunInitialize(grpc::ServerContext* context, grpc::ServerReader<grpc::ByteBuffer>* reader);
   grpc::Status RunExchange(grpc::ServerContext* context,

@@ -72,7 +72,7 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
     begins = book_.Begin(speaker.group, {speaker.incarnation, attached.last_sequence});
   }
   if (begins) NoteBegun(speaker.group);
-  WakeAll();  // Threads of an earlier incarnation may be waiting, and must end.
+  LookAgain();  // Turns of an earlier incarnation may be waiting, and must end.
   return attached;
 }
 
@@ -140,21 +140,12 @@ void Shard::Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
   }
-  WakeAll();
+  LookAgain();
 }
 
 void Shard::StopWaiting() {
   stopping_ = true;
-  WakeAll();
-}
-
-// Wakes all waiting threads. It takes each block's mutex, so that no thread is between its check and its wait. A thread
-// that checked before the change is waiting by then, and is woken.
-void Shard::WakeAll() {
-  for (uint64_t i = 0; i < blocks(); ++i) {
-    absl::MutexLock lock(&blocks_[i].mutex);
-    blocks_[i].changed.SignalAll();
-  }
+  LookAgain();
 }
 
 absl::Status Shard::Ended() const {

@@ -7,8 +7,8 @@
 // shard_exchange.cc applies a block, and shard_rounds.cc has what rounds add. Under a rule without rounds, an exchange
 // passes only through ApplyBlock, ApplyTurn, ApplyAtOnce and Update.
 //
-// A shard knows no RPCs and no files, and waits use the clock that it is given. Thread-safe: exchanges of different
-// blocks run in parallel, exchanges of one block one after another.
+// A shard knows no RPCs and no files, it has no threads, and deadlines use the clock that it is given. Thread-safe:
+// exchanges of different blocks run in parallel, exchanges of one block one after another.
 //
 // While this process lives, every exchange is applied exactly once: the shard remembers the last exchange of each group
 // with each block. A repeat changes nothing. Its answer is the stored one or, under rules that answer with the center,
@@ -17,16 +17,18 @@
 //
 // Blocks are named by the index of their first value in the whole vector (`first`), as on the wire.
 //
-// Under rules with rounds, round_book.h decides about them. A group's thread waits in ApplyBlock until its round has
-// closed. The thread that closes a round applies the rule to the values that the waiting threads hold. So a round
-// copies no values, and a thread that gives up leaves nothing behind.
+// Under rules with rounds, round_book.h decides about them. An exchange that must wait is a Turn in its block's queue,
+// not a thread. Whoever closes the round applies the rule to the values of all its turns, writes their answers, and
+// calls their continuations. So a round copies no values, and a turn that gives up leaves nothing behind.
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -47,7 +49,7 @@ namespace hooke {
 
 class Shard {
  public:
-  // Takes the memory of the plan. All values are 0, and the center is not initialized. Waits in ApplyBlock use `clock`.
+  // Takes the memory of the plan. All values are 0, and the center is not initialized. Waits use `clock`.
   // RESOURCE_EXHAUSTED: the machine has too little memory; no memory stays taken.
   static absl::StatusOr<std::unique_ptr<Shard>> Create(
       ShardPlan plan, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
@@ -106,9 +108,30 @@ class Shard {
     uint64_t sequence = 0;  // >= 1.
     uint64_t first = 0;
   };
-  // Applies the rule to one block and writes the answer, which has the length of `values`. A repeat of an exchange is
-  // answered but not applied again. With rounds, or a bound on staleness, the call waits for other groups. It waits for
-  // a dead group no longer than the grace window.
+  // An exchange of one block, for Begin.
+  class Turn {
+   public:
+    Exchange exchange;
+    absl::Span<const float> values;
+    absl::Span<float> answer;  // As long as `values`.
+    // Needed if MayWait. Called once, with the turn's status, if Begin has returned nullopt. The caller holds no lock,
+    // and does not touch the turn afterwards. It may be any thread that uses the shard, so `done` must not wait.
+    std::function<void(absl::Status)> done;
+
+   private:
+    friend class Shard;
+    ExchangeId id;
+    uint64_t block = 0;     // Index within the shard.
+    bool moderate = false;  // The result of AllModerate(values) (algorithms/finite.h).
+    absl::Time give_up;     // While it waits: when it ends if nothing has ended it before.
+    uint32_t awaited = 0;   // While it waits under a bound on staleness: the group that is furthest behind.
+  };
+  // Applies the rule to one block and writes the answer. A repeat of an exchange is answered but not applied again.
+  // With rounds, or a bound on staleness, the turn may have to wait for other groups. It waits for a dead group no
+  // longer than the grace window. Returns the turn's status, or nullopt if it waits. While it waits, the turn and its
+  // spans stay alive and unchanged. Another thread may call `done` before Begin has returned.
+  //
+  // Turns wait for deadlines, too. Whoever calls Begin must call LookAgain at until_look(), or use ApplyBlock.
   //
   // After an error `answer` is unspecified. The same exchange may be sent again, and is applied once.
   // INVALID_ARGUMENT: the block, the sequence or a value is not allowed, or the center would become infinite or NaN. In
@@ -119,8 +142,19 @@ class Shard {
   // FAILED_PRECONDITION: the shard is closed.
   // UNAVAILABLE: try again. The round had no quorum within kRoundTimeout beyond the grace window, the same exchange
   // came again on another stream, or the server stops.
-  absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
+  std::optional<absl::Status> Begin(Turn& turn);
   static constexpr absl::Duration kRoundTimeout = absl::Seconds(10);
+  // Returns whether a turn may have to wait.
+  bool MayWait() const { return rule_->traits().in_rounds || rule_->traits().staleness_bound > 0; }
+
+  // Returns how long LookAgain need not be called if nothing else happens; InfiniteDuration: no turn waits. It may
+  // return too little. Later turns may make it shorter, by the time that their Begin has returned.
+  absl::Duration until_look() const;
+  // Ends the turns of all blocks that need not wait any longer, because time has passed.
+  void LookAgain() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Does the same as Begin, and blocks the calling thread until the turn has ended. It needs no calls of LookAgain.
+  absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
 
   // Writes one block of the center as it was after step `sequence` of the job's only group, which goes on from there in
   // a new incarnation. Only for shards that MayRewind. FAILED_PRECONDITION: this incarnation has exchanged the block
@@ -130,9 +164,9 @@ class Shard {
   bool MayRewind() const { return plan_.job.groups() == 1 && rule_->traits().state_values == 0; }
 
   // Ends all exchanges. Call it when the job has ended. A block that is copied afterwards never changes again, so every
-  // copy holds all exchanges that were answered. Threads that wait in ApplyBlock get FAILED_PRECONDITION.
+  // copy holds all exchanges that were answered. Turns that wait get FAILED_PRECONDITION.
   void Close();
-  // Ends waits in ApplyBlock, now or later, with UNAVAILABLE. Call it when the server stops.
+  // Ends waits, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 
   // Returns the index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT:
@@ -157,37 +191,26 @@ class Shard {
   void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
 
  private:
-  // A call of ApplyBlock, as its thread works on it.
-  struct Turn {
-    Speaker speaker;
-    ExchangeId id;
-    uint64_t first = 0;
-    uint64_t block = 0;  // Index within the shard.
-    absl::Span<const float> values;
-    absl::Span<float> answer;
-    bool moderate = false;  // The result of AllModerate(values) (algorithms/finite.h).
-    // For rounds: how the round ended for this waiting thread. The thread that ends the wait sets this under the
-    // block's mutex. If the outcome is OK, the answer is written.
-    std::optional<absl::Status>* outcome = nullptr;
-    // Whether this turn has closed a round, so that the other turns of the round have their outcomes.
-    bool has_closed = false;
-    // Whether this turn has closed a round that had waited for a group in vain. Rounds of other blocks may then be
-    // complete.
-    bool has_dismissed = false;
-  };
   struct Block {
     // Lock order: Shard::mutex_, this mutex, then an AnswerWindow's or book_mutex_.
     mutable absl::Mutex mutex;
-    SteadyCondition changed;  // Signals each change that a thread in ApplyBlock may wait for.
     std::vector<float> values ABSL_GUARDED_BY(mutex);
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
     std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);  // For each group: the version in its last answer.
     uint64_t version ABSL_GUARDED_BY(mutex) = 0;        // Updates so far.
-    // The turns whose contributions are in the book's queue. Each belongs to its waiting thread.
-    std::vector<const Turn*> waiting ABSL_GUARDED_BY(mutex);
-    // Under a bound on staleness: for each thread that waits here, the group that is furthest behind.
-    std::vector<uint32_t> awaited ABSL_GUARDED_BY(mutex);
+    // The turns whose contributions are in the book's queue, in the order of arrival.
+    std::vector<Turn*> waiting ABSL_GUARDED_BY(mutex);
+    // Under a bound on staleness: the turns that wait for slower groups, in the order of arrival.
+    std::vector<Turn*> held ABSL_GUARDED_BY(mutex);
+    // When this block must be looked at again; InfiniteFuture if no turn waits here.
+    absl::Time look_at ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
+  };
+  // What ends while a block's mutex is held, and is told about when no mutex is held any more.
+  struct Ends {
+    std::vector<std::pair<Turn*, absl::Status>> turns;  // They have left their block's queues.
+    // Whether groups have come or gone, so that turns of any block may have to wait no longer.
+    bool changes_groups = false;
   };
 
   Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<WaitClock> clock);
@@ -201,27 +224,49 @@ class Shard {
   static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
   absl::Status CheckInitializer(const Speaker& speaker) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckOrder(const Turn& turn, const ExchangeId& last) const;
-  // Returns OK if a thread may go on waiting. Otherwise returns the reason why it must not.
+  // Returns OK if a turn may go on waiting. Otherwise returns the reason why it must not.
   absl::Status CheckWaiting(const Turn& turn) const;
-  absl::Status ApplyTurn(Turn& turn, Block& block) ABSL_LOCKS_EXCLUDED(block.mutex);
+  // As for Begin: nullopt means that the turn waits.
+  std::optional<absl::Status> ApplyTurn(Turn& turn, Block& block, Ends& ends) ABSL_LOCKS_EXCLUDED(block.mutex);
   // Returns whether a group makes no step after step `sequence`. False for all steps if the rule does not step the
   // center.
   bool IsLastStep(uint64_t sequence) const;
-  void LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(book_mutex_);
-  absl::Status Repeat(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  absl::Status ApplyAtOnce(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  absl::Status ApplyInRound(Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  absl::Status AwaitSlower(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // True if the group has ended, so that other groups need not wait for it.
+  bool LeaveAtEnd(const Turn& turn) ABSL_LOCKS_EXCLUDED(book_mutex_);
+  std::optional<absl::Status> Repeat(Turn& turn, Block& block, Ends& ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  std::optional<absl::Status> ApplyAtOnce(Turn& turn, Block& block, Ends& ends)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  std::optional<absl::Status> ApplyInRound(Turn& turn, Block& block, Ends& ends)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Answers the turn with the center, at once or when it need not wait for slower groups any more.
+  std::optional<absl::Status> AnswerWithinBound(Turn& turn, Block& block, Ends& ends)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  std::optional<absl::Status> AnswerUnlessHeld(absl::Time now, Turn& turn, Block& block)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Ends the turns of the block's queues that need not wait any longer.
+  void LookAtBlock(uint64_t index, Ends& ends);
+  void LookAtRound(absl::Time now, uint64_t index, Block& block, Ends& ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Looks at the held turns that wait for `group`, or at all of them.
+  void LookAtHeld(absl::Time now, std::optional<uint32_t> group, Block& block, Ends& ends)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  // Has the block looked at again at `when` or before.
+  void Schedule(absl::Time when, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex)
+      ABSL_LOCKS_EXCLUDED(look_mutex_);
+  absl::Time LookAt(uint64_t index) const;
+  // Looks at one block and returns its new LookAt.
+  absl::Time LookAndFinish(uint64_t index);
+  void LookAtAllBlocks(Ends& ends) ABSL_LOCKS_EXCLUDED(look_mutex_);
+  // Looks at all blocks if groups have come or gone, then calls the continuations of all turns that have ended. Call it
+  // without any lock.
+  void Finish(Ends ends) ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
   // Returns the groups that this turn must wait for under a bound on staleness.
   std::vector<uint32_t> Behind(const Turn& turn, const Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  absl::Status AwaitRound(RoundBook::Decision decision, Turn& turn, Block& block)
+  // Applies the rule to the round of the block's waiting turns, and answers them. After an error all of them get the
+  // error. Center and state are then as before, but the round has ended. Returns the status. All turns but `own` are
+  // added to `ends`.
+  absl::Status ApplyRound(const RoundBook::ClosedRound& round, const Turn* own, Block& block, Ends& ends)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  // Applies the rule to the round, and gives all waiting turns their answers and outcomes. After an error all of them
-  // get the error. Center and state are then as before, but the round has ended.
-  absl::Status ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, Block& block)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  void EndReplaced(const Turn& by, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
-  void LeaveRound(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
+  void EndReplaced(const Turn& by, Block& block, Ends& ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Returns whether the block of `turn` is the rank's first one on this server, or the first one of a fragment.
   bool IsFirstOfItsPart(const Turn& turn) const;
@@ -239,7 +284,6 @@ class Shard {
   absl::Status ApplyWatched(absl::Span<const Contribution> from, const CenterBlock& center, const Turn& turn) const;
   void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void NoteBegun(uint32_t group) ABSL_LOCKS_EXCLUDED(mutex_);
-  void WakeAll() ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
   // Returns the window of the speaker's rank. Call it only under rules whose answers are kept.
@@ -252,6 +296,13 @@ class Shard {
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // Indexed by group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};
 
+  mutable absl::Mutex look_mutex_;  // Last in the lock order.
+  // The earliest Block::look_at of all blocks, or an earlier time.
+  absl::Time look_at_ ABSL_GUARDED_BY(look_mutex_) = absl::InfiniteFuture();
+  // The earliest one that was scheduled since the last look at all blocks began. Such a look schedules all again.
+  absl::Time scheduled_ ABSL_GUARDED_BY(look_mutex_) = absl::InfiniteFuture();
+  uint64_t looks_ ABSL_GUARDED_BY(look_mutex_) = 0;  // Looks at all blocks that have begun.
+
   // Guards the data of all groups and all blocks together. Last in the lock order.
   mutable absl::Mutex book_mutex_;
   RoundBook book_ ABSL_GUARDED_BY(book_mutex_);
@@ -259,8 +310,8 @@ class Shard {
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
-  // For each group: the last incarnation that attached; 0: none. Written under mutex_. Waiting threads also read it
-  // under a block's mutex.
+  // For each group: the last incarnation that attached; 0: none. Written under mutex_, and also read under a block's
+  // mutex.
   const std::unique_ptr<std::atomic<uint32_t>[]> incarnations_;
   struct Told {
     uint32_t incarnation = 0;

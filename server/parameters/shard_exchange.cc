@@ -11,25 +11,25 @@
 
 namespace hooke {
 
-absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer) {
-  const Speaker& speaker = exchange.speaker;
+std::optional<absl::Status> Shard::Begin(Turn& turn) {
+  const Speaker& speaker = turn.exchange.speaker;
   if (absl::Status status = CheckOpen(speaker); !status.ok()) return status;
-  absl::StatusOr<uint64_t> index = FindBlock(exchange.first, values.size());
+  absl::StatusOr<uint64_t> index = FindBlock(turn.exchange.first, turn.values.size());
   if (!index.ok()) return index.status();
-  if (absl::Status status = CheckExchange(exchange, *index); !status.ok()) return status;
-  const bool moderate = AllModerate(values);
-  if (!moderate) {
-    if (absl::Status status = CheckFinite(speaker.group, exchange.first, values); !status.ok()) return status;
+  if (absl::Status status = CheckExchange(turn.exchange, *index); !status.ok()) return status;
+  turn.moderate = AllModerate(turn.values);
+  if (!turn.moderate) {
+    if (absl::Status status = CheckFinite(speaker.group, turn.exchange.first, turn.values); !status.ok()) return status;
   }
-
-  Turn turn = {speaker, {speaker.incarnation, exchange.sequence}, exchange.first, *index, values, answer, moderate};
-  std::optional<absl::Status> outcome;
-  turn.outcome = &outcome;
-  absl::Status status = ApplyTurn(turn, blocks_[*index]);
-  // The block's mutex is free now, so the woken threads need not wait for it.
-  if (turn.has_closed) blocks_[*index].changed.SignalAll();
-  if (turn.has_dismissed) WakeAll();
-  if (status.ok() && IsLastStep(exchange.sequence)) LeaveAtEnd(turn);
+  turn.id = {speaker.incarnation, turn.exchange.sequence};
+  turn.block = *index;
+  Ends ends;
+  // If the turn waits, another thread may already have ended it here, so it must not be touched any more.
+  std::optional<absl::Status> status = ApplyTurn(turn, blocks_[*index], ends);
+  if (status.has_value() && status->ok() && IsLastStep(turn.exchange.sequence) && LeaveAtEnd(turn)) {
+    ends.changes_groups = true;
+  }
+  Finish(std::move(ends));
   return status;
 }
 
@@ -58,14 +58,14 @@ absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
   return absl::OkStatus();
 }
 
-absl::Status Shard::ApplyTurn(Turn& turn, Block& block) {
+std::optional<absl::Status> Shard::ApplyTurn(Turn& turn, Block& block, Ends& ends) {
   absl::MutexLock lock(&block.mutex);
   // The check is repeated here, because a last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
-  const ExchangeId last = block.applied[turn.speaker.group];
-  if (turn.id == last) return Repeat(turn, block);
+  const ExchangeId last = block.applied[turn.exchange.speaker.group];
+  if (turn.id == last) return Repeat(turn, block, ends);
   if (absl::Status status = CheckOrder(turn, last); !status.ok()) return status;
-  return rule_->traits().in_rounds ? ApplyInRound(turn, block) : ApplyAtOnce(turn, block);
+  return rule_->traits().in_rounds ? ApplyInRound(turn, block, ends) : ApplyAtOnce(turn, block, ends);
 }
 
 bool Shard::IsLastStep(uint64_t sequence) const {
@@ -75,14 +75,13 @@ bool Shard::IsLastStep(uint64_t sequence) const {
 
 // Ends the group in the roster after its last step, so that no group waits for it. A rank sends its last block last, so
 // only that block is checked.
-void Shard::LeaveAtEnd(const Turn& turn) {
-  const Range own = Intersect(plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()}), plan_.blocks);
-  if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(turn.speaker.group))) return;
-  {
-    absl::MutexLock lock(&book_mutex_);
-    book_.roster().End(turn.speaker.group);
-  }
-  WakeAll();
+bool Shard::LeaveAtEnd(const Turn& turn) {
+  const Speaker& speaker = turn.exchange.speaker;
+  const Range own = Intersect(plan_.partition.SliceBlocks({speaker.rank, plan_.job.ranks()}), plan_.blocks);
+  if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(speaker.group))) return false;
+  absl::MutexLock lock(&book_mutex_);
+  book_.roster().End(speaker.group);
+  return true;
 }
 
 absl::Status Shard::CheckOpen(const Speaker& speaker) const {
@@ -96,52 +95,44 @@ absl::Status Shard::CheckOpen(const Speaker& speaker) const {
 
 absl::Status Shard::CheckOrder(const Turn& turn, const ExchangeId& last) const {
   if (last < turn.id) return absl::OkStatus();
-  const uint32_t group = turn.speaker.group;
+  const uint32_t group = turn.exchange.speaker.group;
   if (turn.id.incarnation < last.incarnation) {
     return Replaced(group, turn.id.incarnation, last.incarnation);
   }
   return absl::InvalidArgumentError(absl::StrCat("sequence ", turn.id.sequence, " of group ", group,
-                                                 " comes after sequence ", last.sequence, " at value ", turn.first,
-                                                 "; sequences grow within an incarnation"));
+                                                 " comes after sequence ", last.sequence, " at value ",
+                                                 turn.exchange.first, "; sequences grow within an incarnation"));
 }
 
 absl::Status Shard::CheckWaiting(const Turn& turn) const {
   if (closed_) return Ended();
   if (stopping_) return absl::UnavailableError("this parameter server is stopping; try again");
-  return CheckSpeaker(turn.speaker);
+  return CheckSpeaker(turn.exchange.speaker);
 }
 
-absl::Status Shard::Repeat(const Turn& turn, Block& block) {
-  if (rule_->traits().answers_center) {
-    if (absl::Status status = AwaitSlower(turn, block); !status.ok()) return status;
-    AnswerWithCenter(turn, block);
-    return absl::OkStatus();
-  }
+std::optional<absl::Status> Shard::Repeat(Turn& turn, Block& block, Ends& ends) {
+  if (rule_->traits().answers_center) return AnswerWithinBound(turn, block, ends);
   // No answer is kept if the server has restarted since, or if the answer has left the rank's window. The answer is
   // then zeros, which leave the group's values unchanged.
-  if (!WindowOf(turn.speaker).Find(turn.id, turn.first, turn.answer)) {
+  if (!WindowOf(turn.exchange.speaker).Find(turn.id, turn.exchange.first, turn.answer)) {
     std::fill(turn.answer.begin(), turn.answer.end(), 0.0f);
   }
   return absl::OkStatus();
 }
 
-absl::Status Shard::ApplyAtOnce(const Turn& turn, Block& block) {
+std::optional<absl::Status> Shard::ApplyAtOnce(Turn& turn, Block& block, Ends& ends) {
   const Contribution from = ContributionOf(turn, block);
   if (absl::Status status = Update({&from, 1}, 1, turn, block); !status.ok()) return status;
-  block.applied[turn.speaker.group] = turn.id;
-  if (!rule_->traits().answers_center) {
-    WindowOf(turn.speaker).Store(turn.id, turn.first, turn.answer);
-    return absl::OkStatus();
-  }
-  if (absl::Status status = AwaitSlower(turn, block); !status.ok()) return status;
-  AnswerWithCenter(turn, block);
+  block.applied[turn.exchange.speaker.group] = turn.id;
+  if (rule_->traits().answers_center) return AnswerWithinBound(turn, block, ends);
+  WindowOf(turn.exchange.speaker).Store(turn.id, turn.exchange.first, turn.answer);
   return absl::OkStatus();
 }
 
 // Returns whether the group's contribution is from an older center than the present one. False if the group has just
 // begun. Such a group read the center outside of exchanges, so the shard does not know its version.
 bool Shard::IsLate(const Turn& turn, const Block& block) const {
-  const uint32_t group = turn.speaker.group;
+  const uint32_t group = turn.exchange.speaker.group;
   return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
 }
 
@@ -149,11 +140,11 @@ uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
   // RoundBook::StepsFrom would return the same, but needs its mutex.
   if (last.incarnation == turn.id.incarnation) return last.sequence;
   absl::MutexLock lock(&book_mutex_);
-  return book_.StepsFrom(turn.speaker.group, turn.id, last);
+  return book_.StepsFrom(turn.exchange.speaker.group, turn.id, last);
 }
 
 Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
-  const uint32_t group = turn.speaker.group;
+  const uint32_t group = turn.exchange.speaker.group;
   const uint64_t last = StepsFrom(turn, block.applied[group]);
   const uint64_t interval = std::max<uint64_t>(plan_.job.interval(), 1);
   Contribution from;
@@ -204,8 +195,8 @@ absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const Cent
       std::find_if_not(center.values.begin(), center.values.end(), [](float value) { return std::isfinite(value); });
   const std::string what =
       bad != center.values.end()
-          ? absl::StrCat("value ", turn.first + (bad - center.values.begin()), " ", *bad)
-          : absl::StrCat("the state of the block at value ", turn.first, " infinite or not a number");
+          ? absl::StrCat("value ", turn.exchange.first + (bad - center.values.begin()), " ", *bad)
+          : absl::StrCat("the state of the block at value ", turn.exchange.first, " infinite or not a number");
   std::copy(values.begin(), values.end(), center.values.begin());
   std::copy(state.begin(), state.end(), center.state.begin());
   constexpr size_t kNamed = 4;  // At most this many groups are named, because a gRPC status has little room.
@@ -219,7 +210,7 @@ absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const Cent
 
 void Shard::AnswerWithCenter(const Turn& turn, Block& block) {
   std::copy(block.values.begin(), block.values.end(), turn.answer.begin());
-  block.seen[turn.speaker.group] = block.version;
+  block.seen[turn.exchange.speaker.group] = block.version;
 }
 
 }  // namespace hooke

@@ -1,5 +1,5 @@
-// The waits of Shard: for a round, and for slower groups under a bound on staleness. RoundBook decides about rounds.
-// Here threads wait for its decisions, and the thread that closes a round applies it.
+// What Shard has turns wait for: a round, and slower groups under a bound on staleness. RoundBook decides about rounds;
+// whoever makes it close a round applies it. shard_waits.cc has deadlines and continuations.
 #include <algorithm>
 #include <utility>
 
@@ -18,129 +18,162 @@ uint32_t FurthestBehind(const std::vector<uint32_t>& behind, const std::vector<E
 
 }  // namespace
 
-absl::Status Shard::ApplyInRound(Turn& turn, Block& block) {
+std::optional<absl::Status> Shard::ApplyInRound(Turn& turn, Block& block, Ends& ends) {
   if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
-  const uint32_t group = turn.speaker.group;
-  const RoundBook::Arrival arrival = {turn.block,          turn.speaker.rank,          turn.id, IsFirstOfItsPart(turn),
-                                      IsLate(turn, block), ContributionOf(turn, block)};
+  const Speaker& speaker = turn.exchange.speaker;
+  const RoundBook::Arrival arrival = {
+      turn.block, speaker.rank, turn.id, IsFirstOfItsPart(turn), IsLate(turn, block), ContributionOf(turn, block)};
+  const absl::Time now = clock_->Now();
   RoundBook::Decision decision;
   {
     absl::MutexLock lock(&book_mutex_);
-    decision = book_.Arrive(clock_->Now(), arrival, {block.version, block.seen});
+    decision = book_.Arrive(now, arrival, {block.version, block.seen});
   }
   if (decision.fate == RoundBook::Fate::kDropped) {
-    block.applied[group] = turn.id;
+    block.applied[speaker.group] = turn.id;
     updates_.fetch_add(1, std::memory_order_release);  // A snapshot must store that the exchange was dropped.
     AnswerWithCenter(turn, block);
     return absl::OkStatus();
   }
-  if (decision.replaces) EndReplaced(turn, block);
+  if (decision.replaces) EndReplaced(turn, block, ends);
   block.waiting.push_back(&turn);
-  if (decision.fate == RoundBook::Fate::kClosed) return ApplyRound(decision.round, turn, block);
-  return AwaitRound(std::move(decision), turn, block);
+  if (decision.fate == RoundBook::Fate::kClosed) return ApplyRound(decision.round, &turn, block, ends);
+  turn.give_up = now + plan_.rule.round.grace + kRoundTimeout;
+  Schedule(std::min(decision.again, turn.give_up), block);
+  return std::nullopt;
 }
 
 bool Shard::IsFirstOfItsPart(const Turn& turn) const {
-  const Range slice = plan_.partition.SliceBlocks({turn.speaker.rank, plan_.job.ranks()});
+  const Range slice = plan_.partition.SliceBlocks({turn.exchange.speaker.rank, plan_.job.ranks()});
   return OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
 }
 
-// Waits until the round has an outcome for `turn`. The thread wakes when it has an outcome, when the book's time to
-// look again has come, and when a group has come or gone.
-absl::Status Shard::AwaitRound(RoundBook::Decision decision, Turn& turn, Block& block) {
-  const absl::Time give_up = clock_->Now() + plan_.rule.round.grace + kRoundTimeout;
-  while (true) {
-    clock_->Wait(block.changed, block.mutex, std::min(decision.again, give_up));
-    if (turn.outcome->has_value()) return **turn.outcome;
-    absl::Status status = CheckWaiting(turn);
-    if (status.ok()) {
-      const absl::Time now = clock_->Now();
-      {
-        absl::MutexLock lock(&book_mutex_);
-        decision = book_.Look(now, turn.block, {block.version, block.seen});
-      }
-      if (decision.fate == RoundBook::Fate::kClosed) return ApplyRound(decision.round, turn, block);
-      if (now < give_up) continue;
-      status = absl::UnavailableError(absl::StrCat("the round of the block at value ", turn.first,
-                                                   " is not complete: ", decision.reason, "; try again"));
+void Shard::LookAtRound(absl::Time now, uint64_t index, Block& block, Ends& ends) {
+  const auto leave = [&](Turn* turn, absl::Status why) {
+    absl::MutexLock lock(&book_mutex_);
+    book_.Withdraw(index, turn->exchange.speaker.group);
+    ends.turns.emplace_back(turn, std::move(why));
+  };
+  const auto must_not_wait = [&](Turn* turn) {
+    absl::Status status = CheckWaiting(*turn);
+    if (!status.ok()) leave(turn, status);
+    return !status.ok();
+  };
+  std::vector<Turn*>& waiting = block.waiting;
+  waiting.erase(std::remove_if(waiting.begin(), waiting.end(), must_not_wait), waiting.end());
+  while (!waiting.empty()) {
+    RoundBook::Decision decision;
+    {
+      absl::MutexLock lock(&book_mutex_);
+      decision = book_.Look(now, index, {block.version, block.seen});
     }
-    LeaveRound(turn, block);
-    return status;
+    if (decision.fate == RoundBook::Fate::kClosed) {
+      ApplyRound(decision.round, nullptr, block, ends).IgnoreError();  // The turns have the status.
+      return;
+    }
+    Turn* const first = waiting.front();  // All turns wait equally long, so the first one gives up first.
+    if (now < first->give_up) {
+      Schedule(std::min(decision.again, first->give_up), block);
+      return;
+    }
+    leave(first, absl::UnavailableError(absl::StrCat("the round of the block at value ", first->exchange.first,
+                                                     " is not complete: ", decision.reason, "; try again")));
+    waiting.erase(waiting.begin());
   }
+  waiting = std::vector<Turn*>();
 }
 
-absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, Turn& turn, Block& block) {
-  absl::Status status = Update(round.contributions, round.live.size(), turn, block);
-  for (const Turn* each : block.waiting) {
-    *each->outcome = status;
-    if (!status.ok()) continue;
-    block.applied[each->speaker.group] = each->id;
-    // Answer all threads now, while the block is in this core's cache. Otherwise each thread would copy the block
-    // itself, one after another under the mutex.
-    AnswerWithCenter(*each, block);
+absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, const Turn* own, Block& block, Ends& ends) {
+  absl::Status status = Update(round.contributions, round.live.size(), *block.waiting.front(), block);
+  ends.turns.reserve(ends.turns.size() + block.waiting.size());
+  for (Turn* each : block.waiting) {
+    if (status.ok()) {
+      block.applied[each->exchange.speaker.group] = each->id;
+      // Answer all turns now, while the block is in this core's cache.
+      AnswerWithCenter(*each, block);
+    }
+    if (each != own) ends.turns.emplace_back(each, status);
   }
   // Frees the memory, because the memory of all blocks together would be large.
-  block.waiting = std::vector<const Turn*>();
-  turn.has_closed = true;
+  block.waiting = std::vector<Turn*>();
+  block.look_at = absl::InfiniteFuture();
   if (!status.ok()) return status;
-  turn.has_dismissed = !round.missing.empty();
+  // Rounds of other blocks may be complete without the groups that this round has waited for in vain.
+  if (!round.missing.empty()) ends.changes_groups = true;
   absl::MutexLock lock(&book_mutex_);
   book_.Settle(round);
-  return absl::OkStatus();
+  return status;
 }
 
 // Ends an earlier turn of this group, because the book has replaced its contribution.
-void Shard::EndReplaced(const Turn& by, Block& block) {
+void Shard::EndReplaced(const Turn& by, Block& block, Ends& ends) {
+  const uint32_t group = by.exchange.speaker.group;
   const auto at = std::find_if(block.waiting.begin(), block.waiting.end(),
-                               [&by](const Turn* other) { return other->speaker.group == by.speaker.group; });
-  *(*at)->outcome = absl::UnavailableError(
-      absl::StrCat("group ", by.speaker.group, " has sent the block at value ", by.first, " again on another stream"));
+                               [group](const Turn* other) { return other->exchange.speaker.group == group; });
+  ends.turns.emplace_back(*at, absl::UnavailableError(absl::StrCat("group ", group, " has sent the block at value ",
+                                                                   by.exchange.first, " again on another stream")));
   block.waiting.erase(at);
-  block.changed.SignalAll();
 }
 
-// Takes the turn's contribution out of the round. The other threads are woken, because the book may now have another
-// time to look again.
-void Shard::LeaveRound(const Turn& turn, Block& block) {
-  block.waiting.erase(std::find(block.waiting.begin(), block.waiting.end(), &turn));
-  if (block.waiting.empty()) block.waiting = std::vector<const Turn*>();
-  block.changed.SignalAll();
-  absl::MutexLock lock(&book_mutex_);
-  book_.Withdraw(turn.block, turn.speaker.group);
+// The turn waits until no awaited group is further behind at this block than the bound. A group that is still too far
+// behind after the grace window is dismissed, so later exchanges do not wait for it.
+std::optional<absl::Status> Shard::AnswerWithinBound(Turn& turn, Block& block, Ends& ends) {
+  if (rule_->traits().staleness_bound == 0) {
+    AnswerWithCenter(turn, block);
+    return absl::OkStatus();
+  }
+  const absl::Time now = clock_->Now();
+  turn.give_up = now + plan_.rule.round.grace;
+  std::optional<absl::Status> status = AnswerUnlessHeld(now, turn, block);
+  LookAtHeld(now, turn.exchange.speaker.group, block, ends);
+  if (!status.has_value()) {
+    block.held.push_back(&turn);
+    Schedule(turn.give_up, block);
+  }
+  return status;
 }
 
-// Waits until no awaited group is further behind at this block than the bound. A group that is still too far behind
-// after the grace window is dismissed, so later exchanges do not wait for it.
-//
-// A thread that waits names one group that is behind, and only that group's exchanges wake it. If every arrival woke
-// all threads, the cost of a block would grow with the cube of the number of groups.
-absl::Status Shard::AwaitSlower(const Turn& turn, Block& block) {
-  if (rule_->traits().staleness_bound == 0) return absl::OkStatus();
-  std::vector<uint32_t>& awaited = block.awaited;
-  if (std::find(awaited.begin(), awaited.end(), turn.speaker.group) != awaited.end()) block.changed.SignalAll();
-  const absl::Time give_up = clock_->Now() + plan_.rule.round.grace;
-  while (true) {
-    if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
-    const std::vector<uint32_t> behind = Behind(turn, block);
-    if (behind.empty()) return absl::OkStatus();
-    if (clock_->Now() >= give_up) {
-      absl::MutexLock lock(&book_mutex_);
-      for (const uint32_t group : behind) book_.roster().Dismiss(group);
-      return absl::OkStatus();
-    }
-    const uint32_t named = FurthestBehind(behind, block.applied);
-    awaited.push_back(named);
-    clock_->Wait(block.changed, block.mutex, give_up);
-    awaited.erase(std::find(awaited.begin(), awaited.end(), named));
+std::optional<absl::Status> Shard::AnswerUnlessHeld(absl::Time now, Turn& turn, Block& block) {
+  if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
+  const std::vector<uint32_t> behind = Behind(turn, block);
+  if (!behind.empty() && now < turn.give_up) {
+    turn.awaited = FurthestBehind(behind, block.applied);
+    return std::nullopt;
+  }
+  if (!behind.empty()) {
+    absl::MutexLock lock(&book_mutex_);
+    for (const uint32_t group : behind) book_.roster().Dismiss(group);
+  }
+  AnswerWithCenter(turn, block);
+  return absl::OkStatus();
+}
+
+// A held turn names one group that is behind, and only that group's exchanges have it looked at. If every arrival had
+// all turns looked at, the cost of a block would grow with the cube of the number of groups.
+void Shard::LookAtHeld(absl::Time now, std::optional<uint32_t> group, Block& block, Ends& ends) {
+  const auto ended = [&](Turn* turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex) {
+    if (group.has_value() && turn->awaited != *group) return false;
+    const std::optional<absl::Status> status = AnswerUnlessHeld(now, *turn, block);
+    if (status.has_value()) ends.turns.emplace_back(turn, *status);
+    return status.has_value();
+  };
+  std::vector<Turn*>& held = block.held;
+  held.erase(std::remove_if(held.begin(), held.end(), ended), held.end());
+  if (!held.empty()) {
+    Schedule(held.front()->give_up, block);
+  } else if (held.capacity() > 0) {
+    held = std::vector<Turn*>();
+    block.look_at = absl::InfiniteFuture();
   }
 }
 
 std::vector<uint32_t> Shard::Behind(const Turn& turn, const Block& block) {
   const ExchangeId* const applied = block.applied.data();
+  const uint32_t group = turn.exchange.speaker.group;
   absl::MutexLock lock(&book_mutex_);
-  book_.roster().Speak(turn.speaker.group, turn.id.sequence);
-  return book_.roster().Behind(turn.speaker.group, rule_->traits().staleness_bound,
-                               [applied](uint32_t group) { return applied[group].sequence; });
+  book_.roster().Speak(group, turn.id.sequence);
+  return book_.roster().Behind(group, rule_->traits().staleness_bound,
+                               [applied](uint32_t each) { return applied[each].sequence; });
 }
 
 }  // namespace hooke

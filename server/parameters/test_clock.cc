@@ -1,7 +1,6 @@
 #include "server/parameters/test_clock.h"
 
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 namespace hooke {
@@ -20,22 +19,35 @@ void TestClock::Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time de
     own = waiting_.insert(waiting_.end(), {&changed, &mutex, deadline});
   }
   changed.WaitUntil(mutex, absl::InfiniteFuture());
-  absl::MutexLock lock(&mutex_);
-  waiting_.erase(own);
+  // The caller may destroy both after this call, so Advance must have done with them. It needs `mutex` for that.
+  mutex.Unlock();
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto is_free = [&own] { return own->wakers == 0; };
+    mutex_.Await(absl::Condition(&is_free));
+    waiting_.erase(own);
+  }
+  mutex.Lock();
 }
 
 void TestClock::Advance(absl::Duration by) {
-  std::vector<Waiting> due;
+  std::vector<Waiting*> due;
   {
     absl::MutexLock lock(&mutex_);
     now_ += by;
-    const auto is_due = [this](const Waiting& each)
-                            ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return each.deadline <= now_; };
-    std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(due), is_due);
+    for (Waiting& each : waiting_) {
+      if (each.deadline > now_) continue;
+      ++each.wakers;
+      due.push_back(&each);
+    }
   }
-  for (const Waiting& each : due) {
-    absl::MutexLock lock(each.mutex);
-    each.changed->SignalAll();
+  for (Waiting* each : due) {
+    {
+      absl::MutexLock lock(each->mutex);
+      each->changed->SignalAll();
+    }
+    absl::MutexLock lock(&mutex_);
+    --each->wakers;
   }
 }
 

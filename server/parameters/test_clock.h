@@ -20,8 +20,7 @@ class TestClock final : public WaitClock {
   void Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time deadline) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Moves the time forward and wakes the threads whose deadline has come. Their conditions and mutexes must outlive the
-  // call.
+  // Moves the time forward and wakes the threads whose deadline has come.
   void Advance(absl::Duration by);
   // Returns true once this many threads wait for a deadline in the future; false after 30 real seconds.
   bool AwaitWaiting(size_t threads);
@@ -34,6 +33,7 @@ class TestClock final : public WaitClock {
     SteadyCondition* changed = nullptr;
     absl::Mutex* mutex = nullptr;
     absl::Time deadline;
+    int wakers = 0;  // Calls of Advance that are about to wake this thread.
   };
 
   mutable absl::Mutex mutex_;  // A waiting thread's mutex is locked before this one.
