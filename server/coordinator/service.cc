@@ -9,6 +9,7 @@
 #include "clocks/stop_signal.h"
 #include "job/job_state.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "server/coordinator/file_calls.h"
 #include "server/coordinator/to_grpc.h"
 #include "server/coordinator/worker_sessions.h"
 
@@ -29,6 +30,7 @@ class Service : public CoordinatorService, public WorkerSessions::Service {
       : options_(std::move(options)),
         coordinator_(*options_.coordinator),
         workers_(coordinator_, options_.clock),
+        files_({options_.files, options_.clock, options_.upload_still_max}, coordinator_),
         ticker_([this] { TickUntilStop(); }) {}
   ~Service() override { StopOnce(); }
 
@@ -42,9 +44,23 @@ class Service : public CoordinatorService, public WorkerSessions::Service {
   void Stop() override { StopOnce(); }
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override {
+    if (absl::Status files = files_.CheckJob(request->job()); !files.ok()) return ToGrpc(files);
     absl::StatusOr<std::string> job_id = coordinator_.Submit(*request, options_.clock());
     if (job_id.ok()) response->set_job_id(*job_id);
     return ToGrpc(job_id.status());
+  }
+
+  grpc::Status FindMissingFiles(grpc::ServerContext*, const v1::FindMissingFilesRequest* request,
+                                v1::FindMissingFilesResponse* response) override {
+    return ToGrpc(files_.FindMissing(*request, *response));
+  }
+  grpc::Status UploadFiles(grpc::ServerContext* context, grpc::ServerReader<v1::FileChunk>* reader,
+                           v1::UploadFilesResponse* response) override {
+    return ToGrpc(files_.Upload(*context, *reader, *response));
+  }
+  grpc::Status FetchFiles(grpc::ServerContext*, const v1::FetchFilesRequest* request,
+                          grpc::ServerWriter<v1::FileChunk>* writer) override {
+    return ToGrpc(files_.Fetch(*request, *writer));
   }
 
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse* response) override {
@@ -98,6 +114,7 @@ class Service : public CoordinatorService, public WorkerSessions::Service {
   const CoordinatorServiceOptions options_;
   Coordinator& coordinator_;
   WorkerSessions workers_;
+  FileCalls files_;
   StopSignal stop_;
   std::once_flag stop_once_;
   std::thread ticker_;
@@ -177,6 +194,7 @@ void Service::TickUntilStop() {
 void Service::StopOnce() {
   std::call_once(stop_once_, [this] {
     stop_.Notify();
+    files_.Stop();
     coordinator_.Stop();
     ticker_.join();
     options_.dial_back->Stop();

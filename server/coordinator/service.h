@@ -20,6 +20,7 @@
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/dial_back.h"
 #include "server/coordinator/instant.h"
+#include "server/job_files/file_store.h"
 
 namespace grpc {
 class ServerBuilder;
@@ -35,6 +36,8 @@ struct CoordinatorServiceOptions {
   // How often the reader of a followed log gets an empty chunk while there is nothing new. From that chunk the reader
   // knows that the job prints nothing, and that the coordinator is still there.
   absl::Duration log_sign_of_life = absl::Seconds(20);
+  std::shared_ptr<FileStore> files;                    // Null: jobs with files are refused.
+  absl::Duration upload_still_max = absl::Minutes(1);  // An upload of files without a chunk for so long is ended.
 };
 
 class CoordinatorService {
