@@ -4,6 +4,7 @@
 // The client of the coordinator's API for users. Every call has a deadline. An error names the coordinator and says
 // what to do. Calls may come from several threads.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,9 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/timed_reader.h"
+#include "client/files/collect_files.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "wire/cluster_token.h"
+#include "wire/timed_reader.h"
 
 namespace hooke {
 
@@ -28,6 +30,15 @@ class CoordinatorClient {
 
   const std::string& address() const { return address_; }
 
+  // What PutFiles has sent.
+  struct Uploaded {
+    size_t contents = 0;  // Different contents of files, without the manifest.
+    uint64_t bytes = 0;   // With the manifest.
+  };
+  // Sends the files of a job that the coordinator lacks, before the job is submitted. FAILED_PRECONDITION: a refusal as
+  // Submit gives it (ReadRefusal), for the key `files`. ABORTED: a file has changed since it was collected. CANCELLED:
+  // `goes_on` returned false; it is asked again and again.
+  absl::StatusOr<Uploaded> PutFiles(const CollectedFiles& files, const std::function<bool()>& goes_on);
   // Submits a job and returns its id. If the coordinator goes away meanwhile, the call is repeated with the same
   // submission id, so the job is stored once.
   absl::StatusOr<std::string> Submit(const v1::JobSpec& job);
@@ -54,6 +65,10 @@ class CoordinatorClient {
   absl::Status ExplainAbout(const std::string& job_id, const absl::Status& status);
 
  private:
+  absl::StatusOr<v1::FindMissingFilesResponse> FindMissing(const CollectedFiles& files);
+  absl::Status Upload(const CollectedFiles& files, const v1::FindMissingFilesResponse& missing,
+                      const std::function<bool()>& goes_on, Uploaded& uploaded);
+
   CoordinatorClient(std::string address, ClusterToken token, const std::shared_ptr<grpc::Channel>& channel);
 
   const std::string address_;

@@ -10,7 +10,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "job/file_manifest.h"
 #include "job/job_field.h"
+#include "job/site_command.h"
 #include "job/visible_text.h"
 
 namespace hooke {
@@ -29,9 +31,17 @@ bool Uses(const JobKey& key, const v1::JobSpec& job) {
   return !(number >= 0 && number <= *key.unused);
 }
 
+// Checks a key whose field is a message.
+absl::Status CheckMessage(const JobKey& key, const v1::CommandSpec& command) {
+  const absl::Status status = key.type == KeyType::kFiles ? CheckFileSet(command.files()) : CheckSites(command);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat(status.message(), "; must be ", AllowedText(key)));
+}
+
 std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) {
   if (!Uses(key, job)) return std::nullopt;
-  if (key.type == KeyType::kArguments && !IsGiven(key, job)) return std::nullopt;
+  const bool may_be_absent = key.type == KeyType::kArguments || IsMessage(key);
+  if (may_be_absent && !IsGiven(key, job)) return std::nullopt;
   if (DependsOnCommand(key) && !Applies(key, job)) {
     if (!IsGiven(key, job)) return std::nullopt;
     const Condition condition = ConditionOf(key);
@@ -39,6 +49,11 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
         key.path, absl::StrCat(DoesNotApplyText(condition, ""), ": remove it"), {key.path, condition.key}};
   }
   KeyValue value = GetField(key, job);
+  if (key.type == KeyType::kFolder && job.command().has_files()) {
+    if (value.text.empty()) return std::nullopt;
+    return JobProblem{
+        key.path, "does not go with files, in whose folder the command then runs: remove it", {key.path, "files"}};
+  }
   if (!Applies(key, job) && key.type != KeyType::kChoice) {
     if (!key.unused.has_value()) return std::nullopt;
     const Condition condition = ConditionOf(key);
@@ -47,7 +62,7 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
                       absl::StrCat(value.text, " ", DoesNotApplyText(condition, Escaped(actual))),
                       {key.path, condition.key}};
   }
-  absl::Status status = CheckKeyValue(key, value);
+  absl::Status status = IsMessage(key) ? CheckMessage(key, job.command()) : CheckKeyValue(key, value);
   const bool is_path = key.type == KeyType::kPath || key.type == KeyType::kFolder;
   if (is_path && status.ok() && value.text[0] != '/') {
     status = absl::InvalidArgumentError(absl::StrCat(Quoted(value.text), " is not an absolute path"));

@@ -13,6 +13,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "job/command.h"
+#include "job/file_manifest.h"
+#include "job/site_command.h"
 
 namespace hooke {
 namespace {
@@ -92,6 +94,8 @@ KeyValue GetTexts(const JobKey& key, const v1::CommandSpec& command) {
 }  // namespace
 
 bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
+  if (key.type == KeyType::kFiles) return job.command().has_files();
+  if (key.type == KeyType::kSites) return !job.command().sites().empty();
   if (HasTexts(key)) return !GetTexts(key, job.command()).texts.empty();
   const std::vector<std::string> parts = PathParts(key.field);
   const Message& message = Inner(job, parts);
@@ -104,6 +108,7 @@ bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
 }
 
 void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
+  if (IsMessage(key)) return;
   if (HasTexts(key)) return SetTexts(key, value.texts, *job.mutable_command());
   const std::vector<std::string> parts = PathParts(key.field);
   Message& message = Inner(job, parts);
@@ -134,6 +139,8 @@ void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
 
 KeyValue GetField(const JobKey& key, const v1::JobSpec& job) {
   if (HasTexts(key)) return GetTexts(key, job.command());
+  if (key.type == KeyType::kFiles) return {FilesText(job.command().files()), {}, 0, 0, false};
+  if (key.type == KeyType::kSites) return {SitesText(job.command()), {}, 0, 0, false};
   const std::vector<std::string> parts = PathParts(key.field);
   const Message& message = Inner(static_cast<const Message&>(job), parts);
   const google::protobuf::Reflection& reflection = *message.GetReflection();

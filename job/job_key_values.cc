@@ -8,7 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "job/command.h"
+#include "job/file_manifest.h"
 #include "job/job_keys.h"
+#include "job/site_command.h"
 #include "job/visible_text.h"
 #include "wire/worker_limits.h"
 
@@ -93,6 +95,11 @@ std::string AllowedText(const JobKey& key) {
     case KeyType::kEnvironment:
       return absl::StrCat("a map of at most ", kVariablesMax, " names to texts, together at most ",
                           kCommandBytesMax >> 10, " KiB");
+    case KeyType::kFiles:
+      return absl::StrCat("a list of 1 to ", kFilesMax, " relative paths without \"..\"");
+    case KeyType::kSites:
+      return absl::StrCat("a map of at most ", kSitesMax,
+                          " sites, each to a map with interpreter or virtual_environment, and environment");
   }
   return "";
 }
@@ -155,6 +162,9 @@ absl::Status CheckKeyValue(const JobKey& key, const KeyValue& value) {
       const absl::Status status = arguments ? CheckArguments(value.texts) : CheckVariables(value.texts);
       return status.ok() ? status : Wrong(key, status.message());
     }
+    case KeyType::kFiles:  // CheckJob checks them in a JobSpec, the job file's reader in a job file.
+    case KeyType::kSites:
+      return absl::OkStatus();
   }
   return absl::OkStatus();
 }

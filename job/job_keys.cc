@@ -147,9 +147,15 @@ std::vector<JobKey> CommandKeys() {
       OnlyWith(kCommand, InField("command.environment",
                                  Text(KeyType::kEnvironment, "environment", "(none)",
                                       "Variables that are added to the environment of the command's worker."))),
-      OnlyWith(kCommand,
-               InField("command.directory", Text(KeyType::kFolder, "directory", "(the folder of the job file)",
-                                                 "Folder in which the command runs, on the nodes of the workers."))),
+      OnlyWith(kCommand, InField("command.directory",
+                                 Text(KeyType::kFolder, "directory", "(the folder of the job file, without `files`)",
+                                      "Folder in which the command runs, on the nodes of the workers."))),
+      OnlyWith(kCommand, InField("command.files", Text(KeyType::kFiles, "files", "(none)",
+                                                       "Files and folders with all that they hold, which each group "
+                                                       "gets a copy of: [files](commands.md#files)."))),
+      OnlyWith(kCommand, InField("command.sites", Text(KeyType::kSites, "sites", "(none)",
+                                                       "The Python and the variables of a site, by its name: "
+                                                       "[sites](commands.md#sites)."))),
   };
 }
 

@@ -15,6 +15,7 @@
 namespace hooke {
 
 // kPath: the start of files' paths. kArguments: a program and its arguments. kEnvironment: variables with values.
+// kFiles: relative paths, which in a JobSpec are a FileSet. kSites: SiteSpecs by the names of sites.
 enum class KeyType {
   kName,
   kPath,
@@ -26,14 +27,17 @@ enum class KeyType {
   kNumber,
   kBoolean,
   kArguments,
-  kEnvironment
+  kEnvironment,
+  kFiles,
+  kSites
 };
 
 // The value of a key. `text` is always set, and so is the member of the key's type. For a kJsonFile, ParseKeyValue
 // returns the file's name as `text`; in a JobSpec the text is the file's content.
 struct KeyValue {
   std::string text;
-  std::vector<std::string> texts;  // kArguments: the arguments. kEnvironment: "NAME=value" for each variable.
+  // kArguments: the arguments. kEnvironment: "NAME=value" for each variable. kFiles: the paths, only in a job file.
+  std::vector<std::string> texts;
   uint64_t integer = 0;
   double number = 0;
   bool boolean = false;
@@ -85,8 +89,11 @@ const JobKey* FindJobKey(absl::string_view path);
 // Returns text that completes "must be ...", like "an integer from 1 to 1024".
 std::string AllowedText(const JobKey& key);
 
-// Whether the key is a list or a map in a job file, and not one scalar.
+// Whether the key is a list or a map of texts in a job file, and in a JobSpec, too.
 inline bool HasTexts(const JobKey& key) { return key.type == KeyType::kArguments || key.type == KeyType::kEnvironment; }
+
+// Whether the key is a message in a JobSpec. SetField does not set it, and no function here reads it from a job file.
+inline bool IsMessage(const JobKey& key) { return key.type == KeyType::kFiles || key.type == KeyType::kSites; }
 
 // Reads a scalar of a job file as the value of a key without texts; `quoted` if the file has it in quotes. The message
 // of INVALID_ARGUMENT is "<the fault>; must be <the allowed values>", with the scalar escaped.

@@ -50,6 +50,7 @@ TEST(JobKeysTest, EveryChoiceIsAnEnumValue) {
 // Every key's field exists and keeps the value that is set.
 TEST(JobKeysTest, FieldsHoldWhatIsSet) {
   for (const JobKey& key : JobKeys()) {
+    if (IsMessage(key)) continue;
     v1::JobSpec job;
     KeyValue value;
     value.text = key.type == KeyType::kChoice ? key.choices.back() : "text";

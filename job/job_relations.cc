@@ -92,6 +92,7 @@ std::vector<std::string> RulesWhere(const Holds& holds) {
 std::vector<JobRelation> Make() {
   const std::string longer = "make it less, or train longer";
   return {
+      NotBoth("directory", "files"),
       Nesterov("train.optimizer.nesterov", "train.optimizer.momentum"),
       Below("train.schedule.warmup_epochs", "train.epochs", longer),
       Below("train.schedule.step_epochs", "train.epochs", longer),

@@ -16,6 +16,7 @@
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/service.h"
+#include "server/job_files/file_store.h"
 #include "server/listen_address.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
@@ -77,10 +78,21 @@ absl::Status ServerDaemon::OpenCoordinator() {
   options.cluster.keep.age_max = options_.keep_jobs;
   if (options_.keep_bytes > 0) options.cluster.keep.bytes_max = options_.keep_bytes;
   options.cluster.liveness.silent_after = std::min(options.cluster.liveness.silent_after, 0.4 * options_.lease);
+  const bool takes_commands = options.cluster.reached_by_others_at.empty();
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Coordinator::Create(std::move(options), InstantNow());
   if (!coordinator.ok()) return coordinator.status();
   CoordinatorServiceOptions service;
   service.coordinator = *std::move(coordinator);
+  // Where jobs with a command are refused, there is nothing for files to run with.
+  if (takes_commands) {
+    FileStoreOptions files;
+    files.folder = folder_->files();
+    files.job_bytes_max = options_.files_max_bytes;
+    files.total_bytes_max = options_.files_total_bytes;
+    absl::StatusOr<std::unique_ptr<FileStore>> file_store = FileStore::Open(std::move(files), InstantNow().steady);
+    if (!file_store.ok()) return file_store.status();
+    service.files = *std::move(file_store);
+  }
   service.dial_back = MakeGrpcDialBack(options_.token.ForCalls());
   coordinator_ = std::make_unique<CoordinatorService>(std::move(service));
   return absl::OkStatus();

@@ -46,6 +46,9 @@ struct ServerOptions {
   uint64_t finished_jobs_max = 1000;                    // Jobs; >= 1.
   absl::Duration keep_jobs = absl::InfiniteDuration();  // Time since a job's end; > 0.
   uint64_t keep_bytes = 0;  // Centers of finished jobs on the disks of all servers; 0: no limit.
+  // Files that jobs send to their groups, at the coordinator; > 0.
+  uint64_t files_max_bytes = uint64_t{1} << 30;     // Of one job.
+  uint64_t files_total_bytes = uint64_t{10} << 30;  // Of all jobs together.
   // Stop calls it once, when everything is on disk and only gRPC's connections and threads must still end. May be
   // empty.
   std::function<void()> on_saved;

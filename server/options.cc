@@ -83,6 +83,14 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
            "Bytes of finished centers on all servers; of more, those that ended first are forgotten with their jobs; "
            "0: no limit")
       .Range(uint64_t{0}, uint64_t{INT64_MAX});
+  command
+      .Add("--files-max-bytes", server.files_max_bytes,
+           "Bytes of the files that one job sends to its groups; jobs with more are refused")
+      .Range(uint64_t{1}, uint64_t{INT64_MAX});
+  command
+      .Add("--files-total-bytes", server.files_total_bytes,
+           "Bytes of such files that the coordinator keeps for all jobs together; beyond it, new ones are refused")
+      .Range(uint64_t{1}, uint64_t{INT64_MAX});
   command.Add("--max-message-bytes", server.max_message_bytes, "Larger messages are refused")
       .Range(uint64_t{1} << 17, uint64_t{INT32_MAX});
   command.Add("--max-center-bytes", server.max_center_bytes, "Memory of all centers held here")
@@ -105,6 +113,7 @@ std::string Describe(const ServerCommandLine& options) {
                       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
                       " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,
                       " keep-jobs=", absl::FormatDuration(server.keep_jobs), " keep-bytes=", server.keep_bytes,
+                      " files-max-bytes=", server.files_max_bytes, " files-total-bytes=", server.files_total_bytes,
                       " max-message-bytes=", server.max_message_bytes, " max-center-bytes=", server.max_center_bytes,
                       " log-level=", options.log_level);
 }

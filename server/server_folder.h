@@ -9,6 +9,7 @@
 //   coordinator.db    jobs, where it is the coordinator
 //   logs/             jobs' logs, where it is the coordinator
 //   profiles/         jobs' profiles, where it is the coordinator
+//   files/            the files that jobs send to their groups, where it is the coordinator
 
 #include <memory>
 #include <string>
@@ -35,6 +36,7 @@ class ServerFolder {
   std::string job_store() const { return path_ + "/coordinator.db"; }
   std::string logs() const { return path_ + "/logs"; }
   std::string profiles() const { return path_ + "/profiles"; }
+  std::string files() const { return path_ + "/files"; }
 
  private:
   ServerFolder(const std::string& path, int lock) : path_(path), lock_(lock) {}

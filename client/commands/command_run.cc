@@ -11,8 +11,11 @@
 #include "client/commands/command.h"
 #include "client/commands/left_run.h"
 #include "client/commands/logs_command.h"
+#include "client/commands/send_files.h"
 #include "client/commands/watch_command.h"
 #include "client/coordinator_client.h"
+#include "client/files/collect_files.h"
+#include "client/job_file/yaml_sites.h"
 #include "client/local_cluster/cluster_folder.h"
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
@@ -35,9 +38,29 @@ struct RunFlags {
   uint32_t interval = 0;  // 0: the default.
   std::string state_dir;
   std::string programs_dir;
+  std::vector<std::string> files;
 };
 
-absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, const RunFlags& flags) {
+// The job of a run, and the files to upload before it is submitted.
+struct RunJob {
+  v1::JobSpec spec;
+  CollectedFiles files;
+};
+
+// Reads the files of --file in the current folder.
+absl::StatusOr<CollectedFiles> CollectRunFiles(const std::string& folder, const RunFlags& flags) {
+  std::vector<std::string> paths;
+  for (const std::string& file : flags.files) {
+    absl::StatusOr<std::string> path = ToFilePath(*FindJobKey("files"), file);
+    if (!path.ok()) return absl::InvalidArgumentError(absl::StrCat("--file: ", path.status().message()));
+    paths.push_back(*std::move(path));
+  }
+  absl::StatusOr<CollectedFiles> files = CollectFiles(folder, paths);
+  if (!files.ok()) return absl::InvalidArgumentError(absl::StrCat("--file: ", files.status().message()));
+  return files;
+}
+
+absl::StatusOr<RunJob> MakeJob(const std::vector<std::string>& command, const RunFlags& flags) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::current_path(error);
   if (error) {
@@ -47,7 +70,15 @@ absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, con
   v1::JobSpec job;
   job.set_name(flags.name);
   *job.mutable_command()->mutable_arguments() = {command.begin(), command.end()};
-  job.mutable_command()->set_directory(folder.string());
+  CollectedFiles files;
+  if (flags.files.empty()) {
+    job.mutable_command()->set_directory(folder.string());
+  } else {
+    absl::StatusOr<CollectedFiles> collected = CollectRunFiles(folder.string(), flags);
+    if (!collected.ok()) return collected.status();
+    files = *std::move(collected);
+    *job.mutable_command()->mutable_files() = files.set;
+  }
   job.mutable_groups()->set_count(flags.groups);
   job.mutable_groups()->set_ranks(flags.ranks);
   if (!flags.rule.empty()) {
@@ -64,7 +95,7 @@ absl::StatusOr<v1::JobSpec> MakeJob(const std::vector<std::string>& command, con
         absl::StrCat("--interval ", DoesNotApplyText(ConditionOf(interval), flags.rule), ": leave it out"));
   }
   if (absl::Status refused = RefusalOf(CheckJob(job)); !refused.ok()) return refused;
-  return job;
+  return RunJob{std::move(job), std::move(files)};
 }
 
 constexpr char kOwner[] = "hooke run";
@@ -124,11 +155,14 @@ int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const s
 }
 
 // Submits the job and follows it to its end.
-int Follow(const Invocation& invocation, const v1::JobSpec& spec, LocalCluster* cluster, Interrupts& interrupts) {
+int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluster, Interrupts& interrupts) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
-  const absl::StatusOr<std::string> job_id = coordinator->Submit(spec);
+  const absl::Status sent = SendFiles(invocation, *coordinator, run.spec, run.files,
+                                      [&interrupts] { return !interrupts.WaitFor(absl::ZeroDuration()).has_value(); });
+  if (!sent.ok()) return Report(invocation, sent, absl::IsCancelled(sent) ? kInterrupted : kFailed);
+  const absl::StatusOr<std::string> job_id = coordinator->Submit(run.spec);
   if (!job_id.ok()) {
     return Report(invocation, job_id.status(), ReadRefusal(job_id.status()).problems.empty() ? kFailed : kUsage);
   }
@@ -162,7 +196,7 @@ int Run(const Invocation& invocation, const RunFlags& flags) {
                                              "train.py`"),
                   kUsage);
   }
-  const absl::StatusOr<v1::JobSpec> job = MakeJob(invocation.command, flags);
+  const absl::StatusOr<RunJob> job = MakeJob(invocation.command, flags);
   if (!job.ok()) return Report(invocation, job.status(), kUsage);
   Interrupts interrupts;  // Must exist before gRPC starts threads.
   const absl::StatusOr<std::unique_ptr<LocalCluster>> cluster = StartIfNone(invocation, flags, interrupts);
@@ -199,6 +233,11 @@ void AddRunCommand(Command& program, Invocation& invocation) {
   command.Add("--interval", flags->interval, "averaging.interval of the job. Default: that of the rule")
       .Range(static_cast<uint64_t>(interval.min), static_cast<uint64_t>(interval.max))
       .Type("N");
+  command
+      .Add("--file", flags->files,
+           "A file, or a folder with all it holds, that each group gets a copy of; the command then runs in that copy. "
+           "May be given several times. Default: the command runs in the current folder, and nothing is copied")
+      .Type("PATH");
   command.Add("--name", flags->name, "Name of the job. Default: run").Type("NAME");
   command.Add("--state-dir", flags->state_dir, "Folder of the cluster, as for `hooke up`. Default: $HOME/.hooke/up")
       .Type("DIR");
@@ -206,7 +245,8 @@ void AddRunCommand(Command& program, Invocation& invocation) {
       .Type("DIR");
   AddCoordinatorFlag(command, invocation);
   command.Footer(
-      "The command stands after --, and runs in the current folder: hooke run --groups 2 --ranks 2 -- python3 "
+      "The command stands after --, and runs in the current folder, or in a copy of what --file names: hooke run "
+      "--groups 2 --ranks 2 -- python3 "
       "train.py\n"
       "If no cluster runs here, one is started for the run and stopped after it. What it stored stays: `hooke up` and "
       "`hooke export` find it.\n"

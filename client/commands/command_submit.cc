@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/commands/command.h"
+#include "client/commands/send_files.h"
 #include "client/commands/watch_command.h"
 #include "client/coordinator_client.h"
 #include "client/job_file/job_file.h"
@@ -62,6 +63,14 @@ absl::StatusOr<JobFile> ReadStandardInput(const Invocation& invocation) {
   return ParseJobFile(text, kStandardInput, folder.string());
 }
 
+// Prints the refusal of a file's job, or any other error. Returns the exit code.
+int ReportRefusal(const Invocation& invocation, const JobFile& file, const absl::Status& status) {
+  const Refusal refusal = ReadRefusal(status);
+  if (refusal.problems.empty()) return Report(invocation, status, absl::IsCancelled(status) ? kInterrupted : kFailed);
+  *invocation.err << ProblemLines(RefusalText(file, refusal)) << std::endl;
+  return kUsage;
+}
+
 int Submit(const Invocation& invocation, const SubmitFlags& flags) {
   const absl::StatusOr<JobFile> file = flags.file == "-" ? ReadStandardInput(invocation) : ReadJobFile(flags.file);
   if (!file.ok()) {
@@ -73,12 +82,13 @@ int Submit(const Invocation& invocation, const SubmitFlags& flags) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
+  const absl::Status sent = SendFiles(invocation, *coordinator, file->spec, file->files, [&interrupts] {
+    return !interrupts.has_value() || !interrupts->WaitFor(absl::ZeroDuration()).has_value();
+  });
+  if (!sent.ok()) return ReportRefusal(invocation, *file, sent);
   const absl::StatusOr<std::string> job_id = coordinator->Submit(file->spec);
-  if (const Refusal refusal = ReadRefusal(job_id.status()); !refusal.problems.empty()) {
-    *invocation.err << ProblemLines(RefusalText(*file, refusal)) << std::endl;
-    return kUsage;
-  }
-  if (!job_id.ok()) return Report(invocation, job_id.status());
+  if (!job_id.ok()) return ReportRefusal(invocation, *file, job_id.status());
+  SayUnknownSites(invocation, *coordinator, file->spec);
   if (invocation.json()) {
     *invocation.out << DumpJson({{"job_id", *job_id}}) << std::endl;
   } else {

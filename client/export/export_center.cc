@@ -13,11 +13,11 @@
 #include "client/export/export_metadata.h"
 #include "client/export/safetensors.h"
 #include "client/text/job_text.h"
-#include "client/timed_reader.h"
 #include "files/new_file.h"
 #include "proto/parameter_server.grpc.pb.h"
 #include "wire/layout_difference.h"
 #include "wire/model_metadata.h"
+#include "wire/timed_reader.h"
 
 namespace hooke {
 namespace {

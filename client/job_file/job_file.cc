@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client/job_file/yaml_document.h"
+#include "client/job_file/yaml_sites.h"
 #include "client/job_file/yaml_texts.h"
 #include "client/text/near_name.h"
 #include "job/job_check.h"
@@ -28,6 +29,7 @@
 #include "job/job_keys.h"
 #include "job/job_relations.h"
 #include "job/visible_text.h"
+#include "wire/sha256.h"
 
 namespace hooke {
 namespace {
@@ -144,8 +146,10 @@ class JobFileParser {
     job_ = FillDefaults(std::move(job_));
     RefuseKeysThatDoNotApply();
     CrossCheck();
+    if (problems_.empty()) CollectGivenFiles();
     JobFile read{std::string(file_), std::move(job_), lines_};
     for (const auto& [path, given] : given_) read.lines.emplace(path, given.line);
+    read.files = std::move(files_);
     if (problems_.empty()) return read;
     return absl::InvalidArgumentError(ProblemsText(file_, problems_));
   }
@@ -247,10 +251,32 @@ class JobFileParser {
     return given_.count(command) > 0 || wrong_.count(command) > 0;
   }
 
-  // A job with a command that names no folder runs in that of its file.
+  // Reads the files that the job sends. Until then its FileSet only says that there are some.
+  void CollectGivenFiles() {
+    if (file_paths_.empty()) return;
+    const JobKey& key = *FindJobKey("files");
+    absl::StatusOr<CollectedFiles> files = CollectFiles(folder_, file_paths_);
+    if (!files.ok()) return Add(LineOf(key.path), key.path, files.status().message());
+    *job_.mutable_command()->mutable_files() = files->set;
+    files_ = *std::move(files);
+  }
+
+  // Sets a key whose field is a message.
+  absl::Status SetMessage(const JobKey& key, const YAML::Node& value) {
+    if (key.type == KeyType::kSites) return ReadSites(key, value, *job_.mutable_command());
+    absl::StatusOr<std::vector<std::string>> paths = ReadFilePaths(key, value);
+    if (!paths.ok()) return paths.status();
+    file_paths_ = *std::move(paths);
+    v1::FileSet& set = *job_.mutable_command()->mutable_files();
+    set.set_manifest_sha256(Sha256Of(""));
+    set.set_manifest_bytes(1);
+    return absl::OkStatus();
+  }
+
+  // A job with a command that names no folder and has no files runs in that of its file.
   void SetFolderOfCommand() {
     const JobKey& key = *FindJobKey("directory");
-    if (!Applies(key, job_) || given_.count(key.path) > 0) return;
+    if (!Applies(key, job_) || given_.count(key.path) > 0 || given_.count("files") > 0) return;
     KeyValue value;
     value.text = std::filesystem::path(folder_).lexically_normal();
     SetField(key, value, job_);
@@ -261,6 +287,12 @@ class JobFileParser {
     if (HasTag(given.value)) return Add(given.line, key.path, TagProblem(given.value));
     if (given.value.IsNull())
       return Add(given.line, key.path, absl::StrCat("has no value; must be ", AllowedText(key)));
+    if (IsMessage(key)) {
+      const absl::Status status = SetMessage(key, given.value);
+      if (!status.ok()) return Add(given.line, key.path, status.message());
+      wrong_.erase(key.path);
+      return;
+    }
     if (HasTexts(key)) {
       const absl::StatusOr<KeyValue> texts = ReadTexts(key, given.value);
       if (!texts.ok()) return Add(given.line, key.path, texts.status().message());
@@ -345,6 +377,8 @@ class JobFileParser {
   std::set<std::string> does_not_apply_;
   std::vector<LineProblem> problems_;
   v1::JobSpec job_;
+  std::vector<std::string> file_paths_;  // Of the key `files`.
+  CollectedFiles files_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 // the terminal. A file that cannot be read gives NOT_FOUND or FAILED_PRECONDITION.
 //
 // Whether the data exist is not checked: they are on the ranks' nodes. A tuning file is read here; the ranks check its
-// rules.
+// rules. The files of the key `files` are read here, too, if nothing else is wrong.
 
 #include <cstddef>
 #include <map>
@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/files/collect_files.h"
 #include "job/job_refusal.h"
 #include "proto/job.pb.h"
 
@@ -29,6 +30,8 @@ struct JobFile {
   v1::JobSpec spec;
   // Line of each key and section in the file, counted from 1. Keyed by path.
   std::map<std::string, int> lines;
+  // The files to upload before the job is submitted. `spec` names them if it has command.files.
+  CollectedFiles files = {};
 };
 
 // Reads a file. Relative paths in it are relative to the file's folder.

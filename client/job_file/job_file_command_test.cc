@@ -2,11 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/job_file/job_file.h"
+#include "job/file_manifest.h"
 
 namespace hooke {
 namespace {
@@ -105,7 +110,8 @@ const Mistake kMistakes[] = {
     {"command: [a]\ndirectory: \"a\\nb\"",
      "3: directory: \"a\\nb\" is not a path; must be a path of at most 4096 bytes, without control characters"},
     {"comand: [a]",
-     "2: comand: unknown key; allowed here: name, model, data, command, environment, directory, train, groups, "
+     "2: comand: unknown key; allowed here: name, model, data, command, environment, directory, files, sites, train, "
+     "groups, "
      "averaging, collectives (did you mean \"command\"?)"},
 };
 
@@ -117,6 +123,69 @@ TEST(JobFileCommandTest, SaysWhatIsWrong) {
   }
   EXPECT_EQ(ErrorOf("name: own\ncommand: [\"\"]\n"),
             "job.yaml:2: command: names no program; must be a list of 1 to 256 texts, together at most 32 KiB");
+}
+
+// The files are read when the rest of the file is right. The command then runs in their folder.
+TEST(JobFileCommandTest, ReadsItsFiles) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/job-files-", getpid());
+  std::filesystem::create_directories(folder + "/src");
+  std::ofstream(folder + "/train.py") << "import src.a";
+  std::ofstream(folder + "/src/a.py") << "a";
+  const auto parse = [&](absl::string_view text) {
+    return ParseJobFile(absl::StrCat("name: own\ncommand: [python3, train.py]\n", text), "job.yaml", folder);
+  };
+  const absl::StatusOr<JobFile> file = parse("files: [./train.py, src/]\n");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(FilesText(file->spec.command().files()), "2 files, 13 bytes");
+  EXPECT_EQ(file->spec.command().directory(), "");
+  EXPECT_EQ(file->files.contents.size(), 2u);
+  EXPECT_TRUE(ReadManifest(file->spec.command().files(), file->files.manifest).ok());
+  struct Case {
+    const char* text;
+    const char* error;
+  };
+  for (const Case& wrong : std::vector<Case>{
+           {"files: [missing.py]", "job.yaml:3: files: \"missing.py\" is not there in "},
+           {"files: train.py", "job.yaml:3: files: is a text; write a list, like [train.py]; must be a list of"},
+           {"files: []", "job.yaml:3: files: has 0 entries"},
+           {"files: [../x]", "job.yaml:3: files: \"../x\" has a part \"..\""},
+           {"files: [/etc/passwd]", "job.yaml:3: files: \"/etc/passwd\" is not a relative path"},
+           {"files: [{a: 1}]", "job.yaml:3: files: entry 1 of the list is no text"},
+           {"files: [train.py]\ndirectory: src", "job.yaml:4: directory: is given beside files; keep one of them"}}) {
+    EXPECT_THAT(std::string(parse(wrong.text).status().message()), testing::HasSubstr(wrong.error));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(JobFileCommandTest, ReadsItsSites) {
+  const absl::StatusOr<JobFile> file = ParseJobFile(
+      "name: own\ncommand: [python3]\nsites:\n  hpc: {interpreter: /opt/python3, environment: {A: 1}}\n"
+      "  cloud: {virtual_environment: /venv}\n",
+      "job.yaml", "/jobs");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto& sites = file->spec.command().sites();
+  ASSERT_EQ(sites.size(), 2u);
+  EXPECT_EQ(sites.at("hpc").interpreter(), "/opt/python3");
+  EXPECT_EQ(sites.at("hpc").environment().at("A"), "1");
+  EXPECT_EQ(sites.at("cloud").virtual_environment(), "/venv");
+  struct Case {
+    const char* text;
+    const char* error;
+  };
+  for (const Case& wrong :
+       std::vector<Case>{{"[a]", "is not a map; must be a map of at most 64 sites"},
+                         {"{hpc: /opt}", "site \"hpc\" is not a map"},
+                         {"{hpc: {python: /opt}}", "site \"hpc\" has the unknown key \"python\""},
+                         {"{hpc: {interpreter: bin/python3}}", "interpreter \"bin/python3\" is not an absolute path"},
+                         {"{hpc: {interpreter: /a}, hpc: {interpreter: /b}}", "has \"hpc\" twice"},
+                         {"{hpc: {environment: {A: [1]}}}", "environment \"A\" is not a text"},
+                         {"{hpc: {environment: {HOOKE_START: x}}}", "HOOKE_START is refused"},
+                         {"{\"a b\": {interpreter: /a}}", "\"a b\" is not a site's name"}}) {
+    EXPECT_THAT(ErrorOf(absl::StrCat("name: own\ncommand: [a]\nsites: ", wrong.text, "\n")),
+                testing::HasSubstr("job.yaml:3: sites: "));
+    EXPECT_THAT(ErrorOf(absl::StrCat("name: own\ncommand: [a]\nsites: ", wrong.text, "\n")),
+                testing::HasSubstr(wrong.error));
+  }
 }
 
 }  // namespace

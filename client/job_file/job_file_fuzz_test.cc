@@ -89,6 +89,10 @@ std::string ValueOf(const JobKey& key, Chance& chance) {
       return chance.OneIn(2) ? "[python3, train.py, --lr, 0.1]" : "[\"\"]";
     case KeyType::kEnvironment:
       return chance.OneIn(2) ? "{A: 1, B: \"\"}" : "{PMI_RANK: 0}";
+    case KeyType::kFiles:
+      return chance.OneIn(2) ? "[no-such-file.py, src/]" : "[../a]";
+    case KeyType::kSites:
+      return chance.OneIn(2) ? "{hpc: {interpreter: /a}}" : "{hpc: {interpreter: a}, b: 1}";
     default:
       return absl::StrCat("a", chance.Below(100));
   }

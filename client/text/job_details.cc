@@ -9,6 +9,7 @@
 #include "client/text/job_text.h"
 #include "client/text/listing.h"
 #include "client/text/time_text.h"
+#include "job/file_manifest.h"
 #include "job/job_state.h"
 
 namespace hooke {
@@ -36,6 +37,9 @@ std::string Head(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone) 
                {"submitted", WhenText(job.submitted_unix_ms(), now, zone)},
                {"started", WhenText(job.started_unix_ms(), now, zone)},
                {"first step", WhenText(job.first_step_unix_ms(), now, zone)}};
+  if (const v1::CommandSpec& command = job.spec().command(); command.has_files()) {
+    rows.insert(rows.begin() + 3, Rows::value_type{"files", FilesText(command.files())});
+  }
   if (HasEnded(job.state())) rows.push_back({"ended", WhenText(job.ended_unix_ms(), now, zone)});
   rows.push_back({"center", job.has_center() ? CenterText(job.center()) : "not evaluated yet"});
   for (int i = 0; i < job.servers_size(); ++i) rows.push_back({i == 0 ? "servers" : "", Printable(job.servers(i))});

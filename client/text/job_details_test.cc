@@ -47,6 +47,16 @@ TEST(JobDetailsTest, RunningJob) {
             "01:47:13  worker w1 has not answered since 01:47:00 [2J\n");
 }
 
+// A job that sends files says how many, and how large they are.
+TEST(JobDetailsTest, FilesOfAJob) {
+  v1::JobStatus job = RunningJob("own-1");
+  EXPECT_THAT(Details(job), Not(HasSubstr("files")));
+  job.mutable_spec()->mutable_command()->add_arguments("train.py");
+  job.mutable_spec()->mutable_command()->mutable_files()->set_files(3);
+  job.mutable_spec()->mutable_command()->mutable_files()->set_bytes(2048);
+  EXPECT_THAT(Details(job), HasSubstr("files       3 files, 2.0 KiB\n"));
+}
+
 // The text has a server that groups miss, and a setback that the notices no longer have.
 TEST(JobDetailsTest, ServerThatWasAway) {
   v1::JobStatus job = RunningJob("fashion-1");

@@ -68,6 +68,8 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
 ordered_json SpecToJson(const v1::JobSpec& spec) {
   return {{"model", spec.model().name()},
           {"command", std::vector<std::string>(spec.command().arguments().begin(), spec.command().arguments().end())},
+          {"files", spec.command().files().files()},
+          {"file_bytes", spec.command().files().bytes()},
           {"epochs", spec.train().epochs()},
           {"batch_size", spec.train().batch_size()},
           {"groups", spec.groups().count()},

@@ -65,6 +65,17 @@ class Jobs(unittest.TestCase):
         self.raises(hooke.Code.UNKNOWN, str(path), lambda: hooke.export(job, path))
         hooke.export(job, path, force=True)
 
+    def test_files_reach_the_group(self):
+        os.makedirs("brought", exist_ok=True)
+        pathlib.Path("brought/words.txt").write_text("one two")
+        script = "cat brought/words.txt; ls"
+        job = hooke.submit({**command("sh", "-c", script), "files": ["brought"]})
+        hooke.wait(job, timeout=SECONDS)
+        said = [line.partition("rank 0: ")[2] for line in hooke.logs(job) if "rank 0: " in line]
+        self.assertEqual(said, ["one twobrought"])
+        self.assertEqual((hooke.status(job)["spec"]["files"], hooke.status(job)["spec"]["file_bytes"]), (1, 7))
+        self.raises(hooke.Code.INVALID_ARGUMENT, "files: \"missing\" is not there", lambda: hooke.submit({**command("true"), "files": ["missing"]}))
+
     def test_file_and_letters_of_all_kinds(self):
         path = self.folder / "job.yaml"
         path.write_text("name: filed\ncommand: [sh, -c, 'echo \"hé 😀\"']\naveraging: {rule: none}\ngroups: {count: 1, ranks: 1}\n")

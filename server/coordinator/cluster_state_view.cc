@@ -107,8 +107,20 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   *status.mutable_spec() = record.spec;
   // These fields are large, and would fill a reply that lists many jobs. An environment may also contain passwords.
   status.mutable_spec()->mutable_collectives()->clear_tuning();
-  if (status.spec().has_command()) status.mutable_spec()->mutable_command()->clear_environment();
+  if (status.spec().has_command()) {
+    v1::CommandSpec& command = *status.mutable_spec()->mutable_command();
+    command.clear_environment();
+    for (auto& [site, spec] : *command.mutable_sites()) spec.clear_environment();
+  }
   return status;
+}
+
+std::vector<v1::FileSet> ClusterState::FilesOfAll() const {
+  std::vector<v1::FileSet> files;
+  for (const auto& [number, job] : jobs_) {
+    if (job.record.spec.command().has_files()) files.push_back(job.record.spec.command().files());
+  }
+  return files;
 }
 
 std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {

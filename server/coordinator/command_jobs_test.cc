@@ -26,6 +26,7 @@ v1::SubmitRequest CommandSubmission() {
   for (const char* argument : {"sh", "-c", "exit 0"}) job.mutable_command()->add_arguments(argument);
   job.mutable_command()->set_directory("/work");
   (*job.mutable_command()->mutable_environment())["PASSWORD"] = "secret";
+  (*(*job.mutable_command()->mutable_sites())["hpc"].mutable_environment())["PASSWORD"] = "secret";
   job.mutable_groups()->set_ranks(2);
   return request;
 }
@@ -51,6 +52,7 @@ TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   ASSERT_THAT(open.started(), ElementsAre(key));
   EXPECT_EQ(open.running().at(key).start.group().job().command().environment().at("PASSWORD"), "secret");
   EXPECT_TRUE(Status(*id).spec().command().environment().empty());
+  EXPECT_TRUE(Status(*id).spec().command().sites().at("hpc").environment().empty());
   EXPECT_EQ(Status(*id).spec().command().arguments_size(), 3);
 
   open.End(key, absl::OkStatus(), now_);

@@ -157,6 +157,20 @@ std::vector<v1::NodeStatus> Coordinator::Nodes(Instant now) {
   return state_.Nodes(now);
 }
 
+absl::StatusOr<v1::FileSet> Coordinator::FilesOf(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
+  const JobRecord& job = *state_.Find(job_id);
+  if (!job.spec.command().has_files()) return absl::NotFoundError(absl::StrCat("job ", job_id, " has no files"));
+  if (HasEnded(job.state)) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has ended"));
+  return job.spec.command().files();
+}
+
+std::vector<v1::FileSet> Coordinator::FilesOfAll() {
+  absl::MutexLock lock(&mutex_);
+  return state_.FilesOfAll();
+}
+
 absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max) {
   {
     absl::MutexLock lock(&mutex_);

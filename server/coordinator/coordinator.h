@@ -95,6 +95,11 @@ class Coordinator {
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
+  // Returns the files of a job that has not ended. NOT_FOUND: no such job, or it has no files. FAILED_PRECONDITION: it
+  // has ended.
+  absl::StatusOr<v1::FileSet> FilesOf(const std::string& job_id);
+  // Returns the files of all known jobs.
+  std::vector<v1::FileSet> FilesOfAll();
   // Returns lines of the job's log (JobLog::Read). NOT_FOUND: no such job. Other errors are those of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
   // Returns the ranks whose profiles are kept, at least one. If the job has ended, first waits up to a second for
@@ -147,6 +152,8 @@ class Coordinator {
   // Ends all sessions and the waits for changes; later ones end at once. The writer goes on.
   void Stop();
   bool stopped();
+
+  spdlog::logger& logger() { return *options_.logger; }  // Safe for any thread.
 
  private:
   struct Session {

@@ -103,6 +103,34 @@ TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartIsNotReady) {
   EXPECT_EQ(a_.running().count(key), 0u);
 }
 
+// A part that fetches the job's files has the time that this takes on a slow line: here a minute, and a second for each
+// MiB.
+TEST_F(CoordinatorPartsTest, APartThatFetchesFilesHasMoreTime) {
+  Heartbeat("a:1");
+  a_.AllowCommands();
+  b_.AllowCommands();
+  b_.NeverReady();
+  ASSERT_TRUE(a_.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(b_.Connect(*coordinator_, now_).ok());
+  v1::SubmitRequest request;
+  request.set_submission_id("s1");
+  request.mutable_job()->set_name("own");
+  request.mutable_job()->mutable_command()->add_arguments("train");
+  v1::FileSet& files = *request.mutable_job()->mutable_command()->mutable_files();
+  files.set_manifest_sha256(std::string(32, 'x'));
+  files.set_manifest_bytes(1);
+  files.set_bytes((60 << 20) - 1);
+  request.mutable_job()->mutable_groups()->set_ranks(4);
+  const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
+  ASSERT_TRUE(id.ok()) << id.status();
+  a_.Receive(now_);
+  b_.Receive(now_);
+  Pass(absl::Seconds(134), {&a_, &b_});
+  EXPECT_EQ(a_.running().count({*id, 0, 1}), 1u);
+  Pass(absl::Seconds(1), {&a_, &b_});
+  EXPECT_THAT(Log(*id), HasSubstr("worker b was not ready to start its ranks within 2m15s"));
+}
+
 // If a part cannot be prepared, the start ends, and the other part is stopped.
 TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartFails) {
   b_.NeverReady();

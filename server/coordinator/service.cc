@@ -22,6 +22,7 @@ CoordinatorService::CoordinatorService(CoordinatorServiceOptions options)
     : options_(std::move(options)),
       coordinator_(*options_.coordinator),
       workers_(coordinator_, options_.clock),
+      files_({options_.files, options_.clock, options_.upload_still_max}, coordinator_),
       ticker_([this] { TickUntilStop(); }) {}
 
 void CoordinatorService::AddTo(grpc::ServerBuilder& builder) {
@@ -31,9 +32,25 @@ void CoordinatorService::AddTo(grpc::ServerBuilder& builder) {
 
 grpc::Status CoordinatorService::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
                                         v1::SubmitResponse* response) {
+  if (absl::Status files = files_.CheckJob(request->job()); !files.ok()) return ToGrpc(files);
   absl::StatusOr<std::string> job_id = coordinator_.Submit(*request, options_.clock());
   if (job_id.ok()) response->set_job_id(*job_id);
   return ToGrpc(job_id.status());
+}
+
+grpc::Status CoordinatorService::FindMissingFiles(grpc::ServerContext*, const v1::FindMissingFilesRequest* request,
+                                                  v1::FindMissingFilesResponse* response) {
+  return ToGrpc(files_.FindMissing(*request, *response));
+}
+
+grpc::Status CoordinatorService::UploadFiles(grpc::ServerContext* context, grpc::ServerReader<v1::FileChunk>* reader,
+                                             v1::UploadFilesResponse* response) {
+  return ToGrpc(files_.Upload(*context, *reader, *response));
+}
+
+grpc::Status CoordinatorService::FetchFiles(grpc::ServerContext*, const v1::FetchFilesRequest* request,
+                                            grpc::ServerWriter<v1::FileChunk>* writer) {
+  return ToGrpc(files_.Fetch(*request, *writer));
 }
 
 grpc::Status CoordinatorService::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
@@ -148,6 +165,7 @@ void CoordinatorService::TickUntilStop() {
 void CoordinatorService::Stop() {
   std::call_once(stop_once_, [this] {
     stop_.Notify();
+    files_.Stop();
     coordinator_.Stop();
     ticker_.join();
     options_.dial_back->Stop();

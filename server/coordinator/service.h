@@ -25,8 +25,10 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/dial_back.h"
+#include "server/coordinator/file_calls.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/worker_sessions.h"
+#include "server/job_files/file_store.h"
 
 namespace hooke {
 
@@ -38,6 +40,8 @@ struct CoordinatorServiceOptions {
   // How often the reader of a followed log gets an empty chunk while there is nothing new. From that chunk the reader
   // knows that the job prints nothing, and that the coordinator is still there.
   absl::Duration log_sign_of_life = absl::Seconds(20);
+  std::shared_ptr<FileStore> files;                    // Null: jobs with files are refused.
+  absl::Duration upload_still_max = absl::Minutes(1);  // An upload of files without a chunk for so long is ended.
 };
 
 class CoordinatorService final : private WorkerSessions::Service {
@@ -63,6 +67,12 @@ class CoordinatorService final : private WorkerSessions::Service {
  private:
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override;
+  grpc::Status FindMissingFiles(grpc::ServerContext* context, const v1::FindMissingFilesRequest* request,
+                                v1::FindMissingFilesResponse* response) override;
+  grpc::Status UploadFiles(grpc::ServerContext* context, grpc::ServerReader<v1::FileChunk>* reader,
+                           v1::UploadFilesResponse* response) override;
+  grpc::Status FetchFiles(grpc::ServerContext* context, const v1::FetchFilesRequest* request,
+                          grpc::ServerWriter<v1::FileChunk>* writer) override;
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override;
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
@@ -85,6 +95,7 @@ class CoordinatorService final : private WorkerSessions::Service {
   const CoordinatorServiceOptions options_;
   Coordinator& coordinator_;
   WorkerSessions workers_;
+  FileCalls files_;
   StopSignal stop_;
   std::once_flag stop_once_;
   std::thread ticker_;  // Last: it uses the others.

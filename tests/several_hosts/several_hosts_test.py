@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,11 @@ class Cluster:
         # MPICH's UCX must find the network of each namespace. With tcp alone MPI_Finalize hangs now and then if a host has two ranks, also under an
         # mpirun that was started by hand.
         self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "UCX_TLS": "tcp,self,posix"}
+        # Workers run commands only in a cluster with a token, because other machines reach this coordinator.
+        token = os.path.join(folder, "token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("several-hosts-token")
+        self.environment["HOOKE_TOKEN_FILE"] = token
         self.address = f"{network.addresses[0]}:{PORT}"
         self.server = self._start(0, "server", ["hooke-server", f"--listen={self.address}"])
         for host in range(HOSTS):
@@ -77,7 +83,7 @@ class Cluster:
 
     def start_worker(self, host):
         name = f"n{host}"
-        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", "--slots=2"])
+        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", "--slots=2", "--allow-commands"])
 
     def kill_worker(self, name):
         self.workers[name].send_signal(signal.SIGKILL)
@@ -198,6 +204,23 @@ class SeveralHosts(unittest.TestCase):
         self.assertEqual([self.network._processes(host) for host in range(HOSTS)], [[]] * HOSTS)
         self.assertEqual([list(pathlib.Path(self.folder, f"n{host}", "groups").iterdir()) for host in range(HOSTS)], [[]] * HOSTS)
         self.assertEqual([path for path in memory if os.path.exists(path)], [])
+
+    def test_a_group_on_two_hosts_gets_its_files_on_both(self):
+        cluster = self.cluster
+        work = pathlib.Path(self.folder, "work")
+        work.mkdir()
+        (work / "train.py").write_text("import os, brought\nprint(brought.TEXT, os.getcwd())\n")
+        (work / "brought.py").write_text("TEXT = 'brought'\n")
+        (work / "job.yaml").write_text("name: own\ncommand: [python3, train.py]\nfiles: [train.py, brought.py]\ngroups: {count: 1, ranks: 4}\n")
+        job_id = json.loads(cluster.hooke("submit", str(work / "job.yaml"), "--output=json"))["job_id"]
+        wait_for("the job has succeeded", lambda: cluster.group(job_id) and cluster.job(job_id)["state"] == "succeeded")
+        log = cluster.hooke("logs", job_id)
+        folders = re.findall(r"rank \d: brought (\S+)", log)
+        self.assertEqual(len(folders), 4, log)
+        self.assertEqual(len(set(folders)), 2, log)
+        self.assertEqual(log.count("worker: fetched 2 of 2 files"), 2, log)
+        self.assertEqual(cluster.end(), [0] * (HOSTS + 1), cluster.logs())
+        self.assertEqual([folder for folder in folders if os.path.exists(folder)], [])
 
 
 def skip(reason):

@@ -47,6 +47,20 @@ grpc::Status FakeCoordinator::WorkerSession(grpc::ServerContext*, Stream* stream
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinator::FetchFiles(grpc::ServerContext*, const v1::FetchFilesRequest* request,
+                                         grpc::ServerWriter<v1::FileChunk>* writer) {
+  for (const std::string& sha256 : request->sha256()) {
+    const auto found = options_.files.find(sha256);
+    if (found == options_.files.end()) return {grpc::StatusCode::NOT_FOUND, "no such content"};
+    v1::FileChunk chunk;
+    chunk.mutable_begins()->set_sha256(sha256);
+    chunk.mutable_begins()->set_bytes(found->second.size());
+    chunk.set_data(found->second);
+    writer->Write(chunk);
+  }
+  return grpc::Status::OK;
+}
+
 bool FakeCoordinator::Send(const v1::WorkerCommand& command) {
   absl::MutexLock lock(&mutex_);
   auto connected = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stream_ != nullptr; };

@@ -5,6 +5,7 @@
 // the messages that workers send.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,10 +21,11 @@ namespace hooke {
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   struct Options {
-    int port = 0;         // 0: a free port.
-    bool ack = true;      // Whether to answer events with EventsSeen.
-    bool welcome = true;  // Whether to answer hello at all.
-    grpc::Status refuse;  // If not OK, the error with which hello is answered.
+    int port = 0;                              // 0: a free port.
+    bool ack = true;                           // Whether to answer events with EventsSeen.
+    bool welcome = true;                       // Whether to answer hello at all.
+    grpc::Status refuse;                       // If not OK, the error with which hello is answered.
+    std::map<std::string, std::string> files;  // By SHA-256: the contents that FetchFiles sends.
   };
 
   explicit FakeCoordinator(Options options);
@@ -47,6 +49,8 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   using Stream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessage>;
 
   grpc::Status WorkerSession(grpc::ServerContext* context, Stream* stream) override;
+  grpc::Status FetchFiles(grpc::ServerContext* context, const v1::FetchFilesRequest* request,
+                          grpc::ServerWriter<v1::FileChunk>* writer) override;
 
   const Options options_;
   int port_ = 0;

@@ -82,6 +82,10 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   command.Add("--allow-commands", worker.allow_commands,
               "run jobs with a command: any program, as the user of this worker; only with a coordinator on this "
               "machine, or with --token-file");
+  command
+      .Add("--files-cache-bytes", worker.files_cache_bytes,
+           "bytes of jobs' files that are kept in the folder; of more, the least recently used leave")
+      .Range(uint64_t{1}, uint64_t{INT64_MAX});
   command.Add("--state-dir", worker.state_dir, "folder for running groups, of this worker alone");
   command.Add("--rank-binary", worker.launch.rank_binary, "the program hooke-rank");
   command.Add("--mpirun", worker.launch.mpirun, "mpirun of the MPI library that hooke-rank is linked with");
@@ -131,14 +135,15 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
 
 std::string ToString(const WorkerFlags& flags) {
   const WorkerOptions& worker = flags.worker;
-  return absl::StrCat(
-      "coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site, " slots=", worker.slots,
-      " interfaces=", absl::StrJoin(flags.node.interfaces, ","), " subnets=", absl::StrJoin(flags.node.subnets, ","),
-      " state-dir=", worker.state_dir, " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
-      " threads-per-rank=", worker.launch.threads_per_rank,
-      " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
-      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout), " token-file=", flags.token_file,
-      " allow-commands=", worker.allow_commands ? "yes" : "no", " ready-file=", flags.ready_file);
+  return absl::StrCat("coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site,
+                      " slots=", worker.slots, " interfaces=", absl::StrJoin(flags.node.interfaces, ","),
+                      " subnets=", absl::StrJoin(flags.node.subnets, ","), " state-dir=", worker.state_dir,
+                      " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
+                      " threads-per-rank=", worker.launch.threads_per_rank,
+                      " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
+                      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout),
+                      " token-file=", flags.token_file, " allow-commands=", worker.allow_commands ? "yes" : "no",
+                      " files-cache-bytes=", worker.files_cache_bytes, " ready-file=", flags.ready_file);
 }
 
 std::string FindProgram(const std::vector<std::string>& names, absl::string_view path) {

@@ -5,6 +5,8 @@
 //
 // <state folder>/lock               held by the daemon that uses the folder
 // <state folder>/groups/<group>/    one for each running group: its start file and the launcher's session files
+// <state folder>/groups/<group>/files/   the group's copy of the job's files, if it has some
+// <state folder>/files/             the cache of the files of jobs (worker/file_cache/)
 // /dev/shm/hooke-XXXXXX/            the group's unix socket, and files that ranks share through the MPI library. It is
 //                                   on a tmpfs, and its name is short enough for a socket. The link "memory" in the
 //                                   group's folder points to it. Without /dev/shm it is in /tmp.
@@ -29,6 +31,7 @@ class WorkerFolder {
   WorkerFolder& operator=(const WorkerFolder&) = delete;
 
   std::string groups() const { return path_ + "/groups"; }
+  std::string files() const { return path_ + "/files"; }
 
  private:
   WorkerFolder(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
@@ -49,6 +52,7 @@ class GroupFolder {
 
   const std::string& path() const { return path_; }
   const std::string& memory_path() const { return memory_path_; }
+  std::string files_path() const { return path_ + "/files"; }
   std::string start_file() const { return path_ + "/start"; }
   std::string command_file() const { return path_ + "/command"; }
   std::string rank_script() const { return path_ + "/rank"; }

@@ -9,6 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
+#include "job/file_manifest.h"
+#include "job/site_command.h"
 
 namespace hooke {
 namespace {
@@ -94,6 +96,8 @@ absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool a
   const v1::CommandSpec& command = start.group().job().command();
   const std::vector<std::string> arguments(command.arguments().begin(), command.arguments().end());
   if (absl::Status status = CheckArguments(arguments); !status.ok()) return status;
+  if (absl::Status status = CheckSites(command); !status.ok()) return status;
+  if (command.has_files()) return CheckFileSet(command.files());
   if (!absl::StartsWith(command.directory(), "/")) {
     return absl::InvalidArgumentError("a command's directory must be an absolute path");
   }

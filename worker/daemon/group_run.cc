@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "job/command.h"
+#include "job/file_manifest.h"
+#include "job/site_command.h"
 #include "wire/random_hex.h"
 #include "wire/utc_time.h"
 #include "worker/daemon/outbox.h"
@@ -105,11 +108,14 @@ absl::Status GroupRun::AwaitLaunch() {
   v1::GroupEvent event;
   event.mutable_ready();
   callbacks_.event(std::move(event));
+  // The other parts may still fetch the job's files.
+  const v1::CommandSpec& job = start_.group().job().command();
+  const absl::Duration limit = kLaunchLimit + (job.has_files() ? FetchLimit(job.files()) : absl::ZeroDuration());
   absl::MutexLock lock(&mutex_);
   const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return launch_.has_value() || !stopped_.ok(); };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&told), kLaunchLimit)) {
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&told), limit)) {
     return absl::UnavailableError(absl::StrCat("this worker was ready, but was not told to start its ranks within ",
-                                               absl::FormatDuration(kLaunchLimit)));
+                                               absl::FormatDuration(limit)));
   }
   return stopped_;
 }
@@ -165,6 +171,7 @@ GroupVerdict GroupRun::RunToEnd() {
   const auto may_be_mended = [this](const absl::Status& why) {
     return command_ ? why : absl::UnavailableError(why.message());
   };
+  if (absl::Status files = PrepareFiles(**folder); !files.ok()) return not_started(files);
   absl::StatusOr<LaunchOptions> launch = Prepare(**folder);
   if (!launch.ok()) return not_started(may_be_mended(launch.status()));
   if (absl::Status told = AwaitLaunch(); !told.ok()) return not_started(told);
@@ -184,6 +191,36 @@ GroupVerdict GroupRun::RunToEnd() {
   return watch_.Verdict({end.ok(), absl::StrCat(launcher_, " ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }
 
+absl::Status GroupRun::WhyStopped() {
+  absl::MutexLock lock(&mutex_);
+  return stopped_;
+}
+
+std::string GroupRun::CommandFolder(const GroupFolder& folder) const {
+  const v1::CommandSpec& command = start_.group().job().command();
+  return command.has_files() ? folder.files_path() : command.directory();
+}
+
+absl::Status GroupRun::PrepareFiles(const GroupFolder& folder) {
+  if (!command_ || !start_.group().job().command().has_files()) return absl::OkStatus();
+  const v1::FileSet& set = start_.group().job().command().files();
+  const absl::Time begin = absl::Now();
+  const auto stopped = [this] { return WhyStopped(); };
+  const FetchContents fetch = [&](const std::vector<std::string>& sha256, const auto& take) {
+    return FetchFromCoordinator(options_.fetch, {id_.job_id(), sha256, FetchLimit(set)}, take, stopped);
+  };
+  absl::StatusOr<FileCache::Made> made = options_.files->Make(set, folder.files_path(), fetch, stopped);
+  if (!made.ok()) {
+    return absl::Status(made.status().code(), absl::StrCat("files of the job: ", made.status().message()));
+  }
+  files_ = std::move(made->use);
+  const std::string text = absl::StrFormat("fetched %d of %d files, %s, in %.1f s", made->fetched, made->contents,
+                                           BytesText(made->fetched_bytes), absl::ToDoubleSeconds(absl::Now() - begin));
+  options_.logger->info("group {}: {}", name_, text);
+  callbacks_.log("worker", text);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   LaunchOptions launch = options_.launch;
   launch.ranks = start_.ranks();
@@ -193,7 +230,7 @@ absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   if (command_) {
     if (absl::Status status = PrepareCommand(folder, launch); !status.ok()) return status;
   }
-  launch.rank_folder = command_ ? start_.group().job().command().directory() : folder.path();
+  launch.rank_folder = command_ ? CommandFolder(folder) : folder.path();
   if (part_.alone) return launch;
   launch.hosts = HostsOf(start_);
   launch.rank_script = folder.rank_script();
@@ -227,9 +264,8 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
   // By default, Python collects some KiB before it writes into a pipe. Users read the log while the command runs, so
   // its lines must come at once.
   launch.added_environment = {"PYTHONUNBUFFERED=1"};
-  for (const auto& [name, value] : command.environment()) {
-    launch.added_environment.push_back(absl::StrCat(name, "=", value));
-  }
+  const SiteCommand at_site = CommandAtSite(command, options_.site, ValueOf("PATH", launch.environment, ""));
+  for (const std::string& variable : at_site.variables) launch.added_environment.push_back(variable);
   launch.added_environment.push_back(absl::StrCat("HOOKE_START=", folder.start_file()));
   // Programs that load libhooke at run time get the library of this worker's version.
   const fs::path library = fs::path(launch.rank_binary).parent_path() / "libhooke.so";
@@ -237,7 +273,7 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
     launch.added_environment.push_back(absl::StrCat("HOOKE_LIBRARY=", library.string()));
   }
   const std::string path = ValueOf("PATH", launch.added_environment, ValueOf("PATH", launch.environment, ""));
-  absl::Status status = FindCommand(command.arguments(0), command.directory(), path);
+  absl::Status status = FindCommand(at_site.arguments[0], CommandFolder(folder), path);
   if (!status.ok()) return status;
   launch.rank_binary = "/bin/sh";
   launch.rank_arguments = {folder.command_file()};
@@ -246,7 +282,7 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
                                  [this](const auto& line) { ReadRankLine(line); });
   if (!output.ok()) return output.status();
   rank_output_ = *std::move(output);
-  return folder.WriteCommandFile(CommandScript(TextsOf(command.arguments()), folder.path(), exit_mark_));
+  return folder.WriteCommandFile(CommandScript(at_site.arguments, folder.path(), exit_mark_));
 }
 
 // Waits for the launcher's end, however long it takes: until the launcher is gone, nothing else may have its slots. If

@@ -32,6 +32,8 @@
 #include "worker/daemon/progress_filter.h"
 #include "worker/daemon/rank_events_server.h"
 #include "worker/daemon/rank_watch.h"
+#include "worker/file_cache/coordinator_files.h"
+#include "worker/file_cache/file_cache.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
 #include "worker/launch/rank_output.h"
@@ -44,6 +46,9 @@ struct GroupRunOptions {
   LaunchOptions launch;
   // GroupRun fills in `ranks` and `started`.
   RankWatchOptions watch;
+  std::string site;            // Of this worker; a job may say what differs there.
+  FileCache* files = nullptr;  // The files of jobs on this node. Not null; it outlives the run.
+  FetchOptions fetch;
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
   absl::Duration stop_grace = absl::Seconds(2);
   // If the launcher still lives this long after SIGKILL, the daemon logs it and reports it to the coordinator.
@@ -86,6 +91,11 @@ class GroupRun final {
   absl::Status StartRemote(const v1::StartRemoteRequest& request);
   // Waits until the coordinator's command to start the part's launcher comes.
   absl::Status AwaitLaunch();
+  absl::Status WhyStopped();  // OK: the group was not stopped.
+  // Fetches the job's files, if it has some, and makes the folder in which the command runs. Logs what it did.
+  absl::Status PrepareFiles(const GroupFolder& folder);
+  // The folder in which the command runs.
+  std::string CommandFolder(const GroupFolder& folder) const;
   // Makes what the launcher and the ranks need in the group's folder.
   absl::StatusOr<LaunchOptions> Prepare(const GroupFolder& folder);
   absl::StatusOr<std::unique_ptr<Process>> StartLauncher(const LaunchOptions& launch);
@@ -111,6 +121,7 @@ class GroupRun final {
   const GroupRunCallbacks callbacks_;
   const std::string launcher_;               // The launcher's name for people.
   v1::StartGroup start_;                     // Only the run's thread uses it.
+  std::unique_ptr<FileCache::Use> files_;    // Only the run's thread uses it. Set while the group has files.
   std::unique_ptr<RankOutput> rank_output_;  // Only the run's thread uses it. Set while a command runs.
   // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for it.
   absl::Notification announced_;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,8 +15,10 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "job/file_manifest.h"
 #include "spdlog/sinks/null_sink.h"
 #include "wire/cluster_token.h"
+#include "wire/sha256.h"
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
@@ -122,6 +125,50 @@ TEST_F(WorkerCommandTest, ExitsWithStatus0) {
   }
   EXPECT_TRUE(
       coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
+}
+
+// A job's files are fetched, and the command runs in a folder that holds them. A second group fetches nothing. The
+// site's interpreter replaces python3.
+TEST_F(WorkerCommandTest, RunsInTheFolderOfItsFiles) {
+  v1::FileManifest manifest;
+  FakeCoordinator::Options coordinator;
+  for (const auto& [path, bytes] : std::map<std::string, std::string>{{"data/words", "one two"}, {"train", "cat $1"}}) {
+    v1::FileEntry& entry = *manifest.add_entries();
+    entry.set_path(path);
+    entry.set_sha256(Sha256Of(bytes));
+    entry.set_bytes(bytes.size());
+    coordinator.files[entry.sha256()] = bytes;
+  }
+  const v1::FileSet set = FileSetOf(manifest);
+  coordinator.files[set.manifest_sha256()] = ManifestBytes(manifest);
+  coordinator_ = std::make_unique<FakeCoordinator>(coordinator);
+  StartDaemon();
+  v1::WorkerCommand command = Command({"python3", "train", "data/words"});
+  v1::CommandSpec& spec = *command.mutable_start()->mutable_group()->mutable_job()->mutable_command();
+  spec.clear_directory();
+  *spec.mutable_files() = set;
+  (*spec.mutable_sites())["default"].set_interpreter("/bin/sh");
+  ASSERT_TRUE(coordinator_->Send(command));
+  const v1::GroupEnded end = End();
+  EXPECT_TRUE(end.ok()) << end.message();
+  for (const char* rank : {"rank 0", "rank 1"}) EXPECT_TRUE(Logged(absl::StrCat("group 0 ", rank, ": one two")));
+  EXPECT_TRUE(coordinator_->WaitFor(HasLogLine("group 0 worker: fetched 2 of 2 files, ")).has_log());
+  command.mutable_start()->mutable_group()->set_incarnation(2);
+  ASSERT_TRUE(coordinator_->Send(command));
+  EXPECT_TRUE(coordinator_->WaitFor(HasLogLine("group 0 worker: fetched 0 of 2 files, 0 bytes, in ")).has_log());
+  EXPECT_TRUE(coordinator_->WaitForCount(IsEnded, 2));
+}
+
+// Files that the coordinator does not send are the group's reason.
+TEST_F(WorkerCommandTest, SaysWhyFilesDoNotCome) {
+  StartDaemon();
+  v1::WorkerCommand command = Command({"true"});
+  v1::CommandSpec& spec = *command.mutable_start()->mutable_group()->mutable_job()->mutable_command();
+  spec.clear_directory();
+  spec.mutable_files()->set_manifest_sha256(Sha256Of("x"));
+  spec.mutable_files()->set_manifest_bytes(1);
+  ASSERT_TRUE(coordinator_->Send(command));
+  EXPECT_EQ(End().message(), "files of the job: no such content");
 }
 
 // A command may report hello and done, as libhooke does for a script. It is then watched like hooke-rank.

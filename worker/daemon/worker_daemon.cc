@@ -88,15 +88,21 @@ absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions 
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<WorkerFolder>> state_folder = WorkerFolder::Open(options.state_dir);
   if (!state_folder.ok()) return state_folder.status();
-  std::unique_ptr<WorkerDaemon> daemon(new WorkerDaemon(std::move(options), *std::move(state_folder)));
+  absl::StatusOr<std::unique_ptr<FileCache>> files =
+      FileCache::Open((*state_folder)->files(), options.files_cache_bytes);
+  if (!files.ok()) return files.status();
+  std::unique_ptr<WorkerDaemon> daemon(
+      new WorkerDaemon(std::move(options), *std::move(state_folder), *std::move(files)));
   daemon->collector_ = std::thread([daemon = daemon.get()] { daemon->CollectEndedRuns(); });
   daemon->session_->Start();
   return daemon;
 }
 
-WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder)
+WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder,
+                           std::unique_ptr<FileCache> files)
     : options_(std::move(options)),
       state_folder_(std::move(state_folder)),
+      files_(std::move(files)),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
 absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
@@ -191,6 +197,10 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
   run.launch = options_.launch;
   run.launch.interfaces = options_.node.interfaces;
   run.launch.interfaces_are_chosen = options_.node.chosen;
+  run.site = options_.site;
+  run.files = files_.get();
+  run.fetch.coordinator = options_.coordinator;
+  run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;
   run.stop_grace = options_.stop_grace;
   run.stuck_after = options_.stuck_after;

@@ -21,6 +21,7 @@
 #include "worker/daemon/group_run.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/session.h"
+#include "worker/file_cache/file_cache.h"
 
 namespace hooke {
 
@@ -37,6 +38,7 @@ struct WorkerOptions {
   std::string version;
   ClusterToken token;           // The cluster's token; may be empty.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
+  uint64_t files_cache_bytes = uint64_t{10} << 30;  // Files of jobs that are kept here; >= 1.
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
   // environment.
   LaunchOptions launch;
@@ -79,7 +81,7 @@ class WorkerDaemon {
   absl::Status Refusal();
 
  private:
-  WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder);
+  WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder, std::unique_ptr<FileCache> files);
 
   void StartGroup(const v1::StartGroup& start);
   void StopGroup(const v1::StopGroup& stop);
@@ -98,6 +100,7 @@ class WorkerDaemon {
 
   const WorkerOptions options_;
   const std::unique_ptr<WorkerFolder> state_folder_;
+  const std::unique_ptr<FileCache> files_;
   absl::Mutex mutex_;
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // Keyed by GroupName.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;

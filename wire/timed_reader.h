@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_TIMED_READER_H_
-#define HOOKE_CLIENT_TIMED_READER_H_
+#ifndef HOOKE_WIRE_TIMED_READER_H_
+#define HOOKE_WIRE_TIMED_READER_H_
 
 // Reads a server's stream of messages in one thread, with a deadline on every wait.
 
@@ -97,4 +97,4 @@ class TimedReader {
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_TIMED_READER_H_
+#endif  // HOOKE_WIRE_TIMED_READER_H_

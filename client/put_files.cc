@@ -1,0 +1,90 @@
+// The upload of a job's files: which ones the coordinator lacks, and then these in one stream.
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/coordinator_client.h"
+#include "job/file_manifest.h"
+#include "job/visible_text.h"
+#include "wire/file_chunks.h"
+#include "wire/grpc_status.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kQuestionTimeout = absl::Seconds(20);
+constexpr int kTries = 3;
+
+}  // namespace
+
+absl::StatusOr<CoordinatorClient::Uploaded> CoordinatorClient::PutFiles(const CollectedFiles& files,
+                                                                        const std::function<bool()>& goes_on) {
+  Uploaded uploaded;
+  absl::Status status;
+  for (int i = 0; i < kTries; ++i) {
+    const absl::StatusOr<v1::FindMissingFilesResponse> missing = FindMissing(files);
+    status = missing.status();
+    if (status.ok() && missing->sha256().empty()) return uploaded;
+    if (status.ok()) status = Upload(files, *missing, goes_on, uploaded);
+    if (status.ok()) return uploaded;
+    // What had arrived before the connection broke is not sent again.
+    if (!absl::IsUnavailable(status)) break;
+  }
+  return Explain(status);
+}
+
+absl::StatusOr<v1::FindMissingFilesResponse> CoordinatorClient::FindMissing(const CollectedFiles& files) {
+  v1::FindMissingFilesRequest request;
+  *request.add_contents() = ManifestContent(files.set);
+  for (const CollectedFiles::Content& content : files.contents) *request.add_contents() = content.content;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kQuestionTimeout));
+  v1::FindMissingFilesResponse missing;
+  const absl::Status status = FromGrpc(stub_->FindMissingFiles(&context, request, &missing));
+  if (!status.ok()) return status;
+  return missing;
+}
+
+absl::Status CoordinatorClient::Upload(const CollectedFiles& files, const v1::FindMissingFilesResponse& missing,
+                                       const std::function<bool()>& goes_on, Uploaded& uploaded) {
+  std::map<std::string, const CollectedFiles::Content*> contents;
+  for (const CollectedFiles::Content& content : files.contents) contents[content.content.sha256()] = &content;
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + FetchLimit(files.set)));
+  v1::UploadFilesResponse response;
+  const std::unique_ptr<grpc::ClientWriter<v1::FileChunk>> writer = stub_->UploadFiles(&context, &response);
+  const auto send = [&](const v1::FileChunk& chunk) {
+    if (!goes_on()) return absl::CancelledError("interrupted");
+    // A write fails if the call has ended. Its end says why.
+    return writer->Write(chunk) ? absl::OkStatus() : absl::UnknownError("");
+  };
+  absl::Status status;
+  for (const std::string& sha256 : missing.sha256()) {
+    const auto found = contents.find(sha256);
+    if (found != contents.end()) {
+      status = SendFile(found->second->path, found->second->content, send);
+      if (absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsFailedPrecondition(status)) {
+        status = absl::AbortedError(absl::StrCat(Escaped(found->second->path), " was not uploaded: ", status.message(),
+                                                 "; submit the job again when nobody changes its files"));
+      }
+      uploaded.bytes += status.ok() ? found->second->content.bytes() : 0;
+      uploaded.contents += status.ok() ? 1 : 0;
+    } else if (sha256 == files.set.manifest_sha256()) {
+      status = SendContent(files.manifest, send);
+      uploaded.bytes += files.manifest.size();
+    } else {
+      status = absl::InternalError("the coordinator asks for a file that this job does not have");
+    }
+    if (!status.ok()) break;
+  }
+  if (status.ok()) {
+    writer->WritesDone();
+  } else if (!absl::IsUnknown(status)) {
+    context.TryCancel();
+    (void)writer->Finish();
+    return status;
+  }
+  return FromGrpc(writer->Finish());
+}
+
+}  // namespace hooke

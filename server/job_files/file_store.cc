@@ -1,0 +1,285 @@
+#include "server/job_files/file_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "job/file_manifest.h"
+#include "job/job_refusal.h"
+
+namespace hooke {
+namespace {
+
+// How long an upload waits for a content of the same name to be removed.
+constexpr absl::Duration kRemoveLimit = absl::Seconds(10);
+
+absl::Status Refuse(absl::StatusCode code, const std::string& what) {
+  return RefusalOf({{"files", what, {"files"}}}, code);
+}
+
+std::string NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
+
+// Returns the digest of a file of the folder; "" if it is not ours.
+std::string DigestOf(const std::string& name) {
+  const bool hex =
+      std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return hex && name.size() == 2 * kSha256Bytes ? absl::HexStringToBytes(name) : "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(FileStoreOptions options, absl::Duration now) {
+  absl::StatusOr<std::unique_ptr<ContentFolder>> folder = ContentFolder::Open(options.folder);
+  if (!folder.ok()) return folder.status();
+  absl::StatusOr<std::vector<ContentFolder::Entry>> entries = (*folder)->List();
+  if (!entries.ok()) return entries.status();
+  std::unique_ptr<FileStore> store(new FileStore(std::move(options), *std::move(folder)));
+  absl::MutexLock lock(&store->mutex_);
+  for (const ContentFolder::Entry& entry : *entries) {
+    const std::string sha256 = DigestOf(entry.name);
+    if (sha256.empty()) continue;
+    store->stored_[sha256] = {entry.bytes, now, false};
+    store->bytes_ += entry.bytes;
+  }
+  return store;
+}
+
+bool FileStore::Keep(const v1::FileContent& content, absl::Duration now) {
+  const auto found = stored_.find(content.sha256());
+  if (found == stored_.end() || found->second.leaving || found->second.bytes != content.bytes()) return false;
+  found->second.asked = now;
+  return true;
+}
+
+absl::Status FileStore::TooManyBytes(uint64_t bytes) const {
+  return Refuse(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat("they need ", BytesText(bytes), " more, and the coordinator has ",
+                             BytesText(bytes_ + reserved_), " of at most ", BytesText(options_.total_bytes_max),
+                             " (its --files-total-bytes); forget finished jobs with `hooke forget`, or send less"));
+}
+
+absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const v1::FileContent> contents,
+                                                                absl::Duration now) {
+  if (contents.size() > kContentsMax) {
+    return Refuse(absl::StatusCode::kFailedPrecondition,
+                  absl::StrCat("these are ", contents.size(), " contents; at most ", kContentsMax, " are allowed"));
+  }
+  uint64_t bytes = 0;
+  for (const v1::FileContent& content : contents) {
+    if (content.sha256().size() != kSha256Bytes || content.bytes() > kFileBytesMax) {
+      return absl::InvalidArgumentError("a content has no SHA-256 of 32 bytes, or a size that no file has");
+    }
+    bytes = std::min(kFileBytesMax, bytes + content.bytes());
+  }
+  if (bytes > options_.job_bytes_max) {
+    return Refuse(
+        absl::StatusCode::kFailedPrecondition,
+        absl::StrCat("they have ", BytesText(bytes), ", and a job may have ", BytesText(options_.job_bytes_max),
+                     " (--files-max-bytes of the coordinator); leave large data where the nodes can read it"));
+  }
+  std::vector<std::string> missing;
+  uint64_t missing_bytes = 0;
+  std::set<std::string> seen;
+  absl::MutexLock lock(&mutex_);
+  for (const v1::FileContent& content : contents) {
+    if (!seen.insert(content.sha256()).second || Keep(content, now)) continue;
+    missing.push_back(content.sha256());
+    missing_bytes += content.bytes();
+  }
+  if (bytes_ + reserved_ + missing_bytes > options_.total_bytes_max) return TooManyBytes(missing_bytes);
+  return missing;
+}
+
+absl::Status FileStore::Reserve(uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (bytes > options_.job_bytes_max || bytes_ + reserved_ + bytes > options_.total_bytes_max) {
+    return absl::ResourceExhaustedError(TooManyBytes(bytes).message());
+  }
+  reserved_ += bytes;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<FileStore::Upload>> FileStore::BeginUpload() {
+  absl::MutexLock lock(&mutex_);
+  if (uploads_ >= options_.uploads_max) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(uploads_, " uploads of files run at once, the most that the coordinator takes: try again later"));
+  }
+  ++uploads_;
+  return std::unique_ptr<Upload>(new Upload(this));
+}
+
+FileStore::Upload::~Upload() {
+  Drop();
+  absl::MutexLock lock(&store_->mutex_);
+  --store_->uploads_;
+}
+
+void FileStore::Upload::Drop() {
+  content_.reset();
+  absl::MutexLock lock(&store_->mutex_);
+  store_->reserved_ -= std::exchange(reserved_, 0);
+}
+
+absl::Status FileStore::Upload::Begin(absl::Duration now) {
+  const v1::FileContent& coming = check_.content();
+  {
+    absl::MutexLock lock(&store_->mutex_);
+    if (store_->Keep(coming, now)) return absl::OkStatus();
+  }
+  if (absl::Status status = store_->Reserve(coming.bytes()); !status.ok()) return status;
+  reserved_ = coming.bytes();
+  absl::StatusOr<std::unique_ptr<NewContent>> content = store_->folder_->Begin();
+  if (!content.ok()) return content.status();
+  content_ = *std::move(content);
+  return absl::OkStatus();
+}
+
+absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration now) {
+  const absl::StatusOr<ChunkCheck::Step> step = check_.Take(chunk);
+  if (!step.ok()) return step.status();
+  if (step->begins) {
+    if (absl::Status status = Begin(now); !status.ok()) return status;
+  }
+  if (content_ != nullptr) {
+    if (absl::Status status = content_->Append(chunk.data()); !status.ok()) return status;
+  }
+  if (!step->ends) return absl::OkStatus();
+  ++contents_;
+  if (content_ == nullptr) return absl::OkStatus();
+  const v1::FileContent& came = check_.content();
+  {
+    // If the old file of that name is just being removed, that would remove the new one.
+    absl::MutexLock lock(&store_->mutex_);
+    const auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_->mutex_) {
+      const auto found = store_->stored_.find(came.sha256());
+      return found == store_->stored_.end() || !found->second.leaving;
+    };
+    if (!store_->mutex_.AwaitWithTimeout(absl::Condition(&gone), kRemoveLimit)) {
+      return absl::UnavailableError("the coordinator's disk does not answer: try again");
+    }
+  }
+  absl::Status status = content_->Publish(NameOf(came.sha256()), Durable::kYes);
+  content_.reset();
+  absl::MutexLock lock(&store_->mutex_);
+  store_->reserved_ -= std::exchange(reserved_, 0);
+  if (!status.ok()) return status;
+  const auto [stored, is_new] = store_->stored_.try_emplace(came.sha256());
+  // Another upload may have brought the same content meanwhile.
+  store_->bytes_ += came.bytes() - (is_new ? 0 : stored->second.bytes);
+  stored->second = {came.bytes(), now, false};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> FileStore::Upload::Finish() const {
+  if (absl::Status status = check_.CheckEnd(); !status.ok()) return status;
+  return contents_;
+}
+
+absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) const {
+  std::string bytes;
+  const absl::Status status = ReadPieces(folder_->PathOf(NameOf(set.manifest_sha256())), [&](absl::string_view piece) {
+    bytes.append(piece.data(), piece.size());
+    return bytes.size() <= kManifestBytesMax ? absl::OkStatus() : absl::DataLossError("it is too long");
+  });
+  if (!status.ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("the coordinator does not have the manifest of the files: ", status.message()));
+  }
+  return ReadManifest(set, bytes);
+}
+
+absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) {
+  if (absl::Status status = CheckFileSet(set); !status.ok()) {
+    return Refuse(absl::StatusCode::kInvalidArgument, std::string(status.message()));
+  }
+  std::vector<v1::FileContent> contents = {ManifestContent(set)};
+  bool there;
+  {
+    absl::MutexLock lock(&mutex_);
+    there = Keep(contents[0], now);
+  }
+  if (there) {
+    const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
+    if (!manifest.ok()) return Refuse(absl::StatusCode::kInvalidArgument, std::string(manifest.status().message()));
+    const std::vector<v1::FileContent> files = ContentsOf(*manifest);
+    contents.insert(contents.end(), files.begin(), files.end());
+  }
+  const absl::StatusOr<std::vector<std::string>> missing = FindMissing(contents, now);
+  if (!missing.ok()) return missing.status();
+  if (missing->empty()) return absl::OkStatus();
+  return Refuse(absl::StatusCode::kFailedPrecondition, absl::StrCat("the coordinator does not have ", missing->size(),
+                                                                    " of their contents; upload them first, "
+                                                                    "as `hooke submit` does"));
+}
+
+absl::Status FileStore::Send(const v1::FileSet& set, absl::Span<const std::string> sha256,
+                             const std::function<absl::Status(const v1::FileChunk&)>& send) {
+  const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
+  if (!manifest.ok()) return absl::DataLossError(manifest.status().message());
+  std::map<std::string, v1::FileContent> contents = {{set.manifest_sha256(), ManifestContent(set)}};
+  for (v1::FileContent& content : ContentsOf(*manifest)) contents[content.sha256()] = std::move(content);
+  for (const std::string& digest : sha256) {
+    const auto found = contents.find(digest);
+    if (found == contents.end()) return absl::NotFoundError("the job's files do not have this content");
+    absl::Status send_status;
+    const absl::Status status = SendFile(folder_->PathOf(NameOf(digest)), found->second,
+                                         [&](const v1::FileChunk& chunk) { return send_status = send(chunk); });
+    if (!send_status.ok()) return send_status;
+    if (status.ok()) continue;
+    Remove(digest);
+    return absl::DataLossError(absl::StrCat("the coordinator's copy of a file, ", NameOf(digest), ", is damaged: ",
+                                            status.message(), "; submit the job again, which uploads it again"));
+  }
+  return absl::OkStatus();
+}
+
+void FileStore::Remove(const std::string& sha256) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = stored_.find(sha256);
+    if (found == stored_.end() || found->second.leaving) return;
+    found->second.leaving = true;
+  }
+  folder_->Remove(NameOf(sha256));
+  absl::MutexLock lock(&mutex_);
+  bytes_ -= stored_.at(sha256).bytes;
+  stored_.erase(sha256);
+}
+
+uint64_t FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
+  std::set<std::string> named;
+  for (const v1::FileSet& set : sets) {
+    if (!named.insert(set.manifest_sha256()).second) continue;
+    const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
+    if (!manifest.ok()) return 0;
+    for (const v1::FileContent& content : ContentsOf(*manifest)) named.insert(content.sha256());
+  }
+  uint64_t freed = 0;
+  std::vector<std::string> unnamed;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto& [sha256, stored] : stored_) {
+      if (named.count(sha256) > 0 || stored.leaving || now - stored.asked < options_.unnamed_for) continue;
+      stored.leaving = true;
+      unnamed.push_back(sha256);
+    }
+  }
+  for (const std::string& sha256 : unnamed) {
+    folder_->Remove(NameOf(sha256));
+    absl::MutexLock lock(&mutex_);
+    freed += stored_.at(sha256).bytes;
+    bytes_ -= stored_.at(sha256).bytes;
+    stored_.erase(sha256);
+  }
+  return freed;
+}
+
+uint64_t FileStore::bytes() {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+}  // namespace hooke

@@ -1,0 +1,123 @@
+#ifndef HOOKE_SERVER_JOB_FILES_FILE_STORE_H_
+#define HOOKE_SERVER_JOB_FILES_FILE_STORE_H_
+
+// The coordinator's store of the files of jobs. Each content is one file of a ContentFolder, named by its SHA-256. So
+// files that many jobs have are stored once.
+//
+// A content stays while a known job's manifest names it, and for `unnamed_for` after somebody has uploaded it or asked
+// for it. That time lets a client first upload and then submit.
+//
+// Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "files/content_folder.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job.pb.h"
+#include "wire/file_chunks.h"
+
+namespace hooke {
+
+struct FileStoreOptions {
+  std::string folder;
+  uint64_t job_bytes_max = uint64_t{1} << 30;     // Bytes of all files of one job.
+  uint64_t total_bytes_max = uint64_t{10} << 30;  // Bytes of all contents, with those that are being uploaded.
+  size_t uploads_max = 16;                        // Uploads at a time.
+  absl::Duration unnamed_for = absl::Minutes(10);
+};
+
+class FileStore {
+ public:
+  // Finds the contents that earlier processes stored. Errors are those of ContentFolder::Open.
+  static absl::StatusOr<std::unique_ptr<FileStore>> Open(FileStoreOptions options, absl::Duration now);
+
+  // Returns the SHA-256 of those contents that are not stored. Refuses too many or too large files:
+  // FAILED_PRECONDITION, in the form of RefusalOf (job/job_refusal.h) for the key `files`. INVALID_ARGUMENT: a content
+  // is no content.
+  absl::StatusOr<std::vector<std::string>> FindMissing(absl::Span<const v1::FileContent> contents, absl::Duration now);
+
+  // One stream of contents from a client. Used by one thread. Its destructor drops what is not complete.
+  class Upload {
+   public:
+    ~Upload();
+    Upload(const Upload&) = delete;
+    Upload& operator=(const Upload&) = delete;
+
+    // A content is stored, durably, once its last chunk was taken. Errors are those of ChunkCheck::Take and of
+    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. After an error nothing more may be taken.
+    absl::Status Take(const v1::FileChunk& chunk, absl::Duration now);
+    // Returns the number of contents that came. INVALID_ARGUMENT: the stream ended inside a content.
+    absl::StatusOr<uint32_t> Finish() const;
+
+   private:
+    friend class FileStore;
+    explicit Upload(FileStore* store) : store_(store) {}
+    absl::Status Begin(absl::Duration now);
+    void Drop();
+
+    FileStore* const store_;
+    ChunkCheck check_;
+    std::unique_ptr<NewContent> content_;  // Null: the content that is coming is stored already.
+    uint64_t reserved_ = 0;
+    uint32_t contents_ = 0;
+  };
+  // RESOURCE_EXHAUSTED: too many uploads run. The store must outlive the upload.
+  absl::StatusOr<std::unique_ptr<Upload>> BeginUpload();
+
+  // Checks before a job is stored that its manifest is valid and that all contents are here. Errors are refusals for
+  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing.
+  absl::Status CheckForJob(const v1::FileSet& set, absl::Duration now);
+
+  // Sends contents of a job's files. NOT_FOUND: the job's manifest does not name one of them, or it is not here.
+  // DATA_LOSS: a stored content is damaged; it is removed, so that the next submission brings it again. Other errors
+  // are those of `send`.
+  absl::Status Send(const v1::FileSet& set, absl::Span<const std::string> sha256,
+                    const std::function<absl::Status(const v1::FileChunk&)>& send);
+
+  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. Returns their bytes. If a
+  // manifest cannot be read, nothing is freed.
+  uint64_t FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
+
+  uint64_t bytes();  // Of all stored contents.
+
+ private:
+  struct Stored {
+    uint64_t bytes = 0;
+    absl::Duration asked;  // The last upload or question.
+    bool leaving = false;  // Its file is being removed.
+  };
+
+  FileStore(FileStoreOptions options, std::unique_ptr<ContentFolder> folder)
+      : options_(std::move(options)), folder_(std::move(folder)) {}
+
+  // Whether the content is here and stays for a while. Its file has this length.
+  bool Keep(const v1::FileContent& content, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) const;
+
+  const FileStoreOptions options_;
+  const std::unique_ptr<ContentFolder> folder_;
+  absl::Mutex mutex_;
+  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);  // By SHA-256.
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                    // Of `stored_`.
+  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                 // Of contents that are being uploaded.
+  size_t uploads_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_JOB_FILES_FILE_STORE_H_

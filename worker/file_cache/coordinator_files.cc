@@ -1,0 +1,59 @@
+#include "worker/file_cache/coordinator_files.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "wire/channel.h"
+#include "wire/timed_reader.h"
+
+namespace hooke {
+namespace {
+
+constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
+
+absl::Status Failed(const FetchOptions& options, absl::string_view why) {
+  return absl::UnavailableError(
+      absl::StrCat("the job's files cannot be fetched from the coordinator at ", options.coordinator, ": ", why));
+}
+
+}  // namespace
+
+absl::Status FetchFromCoordinator(const FetchOptions& options, const FetchWish& wish,
+                                  const std::function<absl::Status(const v1::FileChunk&)>& take,
+                                  const std::function<absl::Status()>& stopped) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // A connection of its own, so that commands and events of the worker do not wait behind files.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = v1::Coordinator::NewStub(OpenChannel(options.coordinator, arguments, options.credential));
+  v1::FetchFilesRequest request;
+  request.set_job_id(wish.job_id);
+  for (const std::string& sha256 : wish.sha256) request.add_sha256(sha256);
+  TimedReader<v1::FileChunk> reader([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return stub->PrepareAsyncFetchFiles(context, request, queue);
+  });
+  const absl::Time begin = absl::Now();
+  absl::Time heard = begin;
+  while (true) {
+    if (absl::Status stop = stopped(); !stop.ok()) return stop;
+    const absl::StatusOr<v1::FileChunk> chunk = reader.Next(kAskEvery);
+    const absl::Time now = absl::Now();
+    if (now > begin + wish.limit) {
+      return Failed(options, absl::StrCat("they did not come within ", absl::FormatDuration(wish.limit)));
+    }
+    if (chunk.ok()) {
+      heard = now;
+      if (absl::Status status = take(*chunk); !status.ok()) return status;
+    } else if (absl::IsOutOfRange(chunk.status())) {
+      return absl::OkStatus();
+    } else if (absl::IsUnavailable(chunk.status()) || absl::IsCancelled(chunk.status())) {
+      return Failed(options, chunk.status().message());
+    } else if (!absl::IsDeadlineExceeded(chunk.status())) {
+      return chunk.status();
+    } else if (now > heard + options.silent_max) {
+      return Failed(options, absl::StrCat("it was silent for ", absl::FormatDuration(options.silent_max)));
+    }
+  }
+}
+
+}  // namespace hooke
