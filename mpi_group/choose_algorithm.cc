@@ -16,9 +16,9 @@ bool Possible(Algorithm algorithm, const Topology& topology, const Workload& wor
     case Algorithm::kTwoLevel:
       if (topology.nodes == 1 || topology.largest_node == 1 || !topology.shared_memory) return false;
       // Sums that are rounded once travel between nodes as float32, twice the bytes. That pays off only where every
-      // node has several ranks, which would otherwise send 16 bits each. A tree of all ranks (kReduce) carries float32
-      // anyway.
-      return !workload.rounds_once || (topology.smallest_node > 1 && workload.operation != Operation::kReduce);
+      // node has several ranks, which would otherwise send 16 bits each. Jobs do it for all-reduces only, so only
+      // these can.
+      return !workload.rounds_once || (topology.smallest_node > 1 && workload.operation == Operation::kAllReduce);
     default:
       return true;
   }

@@ -79,7 +79,7 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(4, 1, 1), {Operation::kBroadcast, 4, false}, Algorithm::kBinomialTree},
       {Nodes(4, 1, 1), {Operation::kReduce, kMany, false}, Algorithm::kChain},
       {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true}, Algorithm::kTwoLevel},
-      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kTwoLevel},
+      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kRing},
       {Nodes(2, 1, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kRing},
       {Nodes(2, 2, 2), {Operation::kReduceScatter, 4, true, true}, Algorithm::kPairwise},
       {Nodes(2, 1, 2), {Operation::kAllGather, kMany, false}, Algorithm::kTwoLevel},

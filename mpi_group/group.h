@@ -11,8 +11,7 @@
 // topology and the size. Either one rank rounds and the others copy its result, or all round the same sum. For groups
 // of values in GPU memory, the headers in cuda/ say what differs.
 //
-// A rank contributes one list of values to a call. A process that holds several vectors of equal length reduces them
-// together by AllReduceReplicas (collectives/replicas.h).
+// A rank contributes one list of values to a call.
 //
 // The values of a call lie in one of two places, the same on all ranks. Either they all lie in one arena
 // (AllocateShared), at the same offsets on every rank. Or they all lie in other memory, at any address. If ranks differ

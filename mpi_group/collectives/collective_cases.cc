@@ -9,7 +9,6 @@
 #include "absl/time/clock.h"
 #include "mpi_group/collectives/broadcast.h"
 #include "mpi_group/collectives/case_values.h"
-#include "mpi_group/collectives/replicas.h"
 
 namespace hooke {
 namespace {
@@ -279,31 +278,6 @@ void CheckGroup(Group& group, const CollectiveCase& collective_case) {
   ASSERT_EQ(arena.status(), absl::OkStatus());
   EXPECT_EQ(std::count(arena->begin(), arena->end(), 0), arena->size());
   CheckGroupIn(*arena, group, collective_case);
-}
-
-void CheckReplicas(Group& group, const CollectiveCase& collective_case) {
-  constexpr int kReplicas = 3;
-  const uint64_t values = Values(collective_case.size, group.size());
-  for (DataType type : kTypes) {
-    SCOPED_TRACE(absl::StrCat(NameOf(collective_case), ", ", values, " of ", NameOf(type)));
-    ForEachReduction(type, [&](ReduceOp op, Numbers numbers) {
-      std::vector<std::vector<double>> rooms(kReplicas, Room(values));
-      std::vector<CaseList> lists;
-      std::vector<TensorList> replicas;
-      for (int i = 0; i < kReplicas; ++i) {
-        const absl::Span<char> room(reinterpret_cast<char*>(rooms[i].data()), rooms[i].size() * sizeof(double));
-        // The middle list always has one piece. So the lists' pieces end at different places.
-        lists.emplace_back(room, type, values, collective_case.pieces && i != 1);
-        lists.back().Fill(InputOf(type, numbers, group.rank() * kReplicas + i));
-        replicas.push_back(lists.back().list());
-      }
-      ASSERT_EQ(AllReduceReplicas(group, replicas, op), absl::OkStatus());
-      for (const CaseList& list : lists) {
-        list.Expect(ReductionOf(type, numbers, op, kReplicas * group.size()));
-        EXPECT_EQ(list.Hash(), lists.front().Hash()) << "replicas differ";
-      }
-    });
-  }
 }
 
 }  // namespace hooke

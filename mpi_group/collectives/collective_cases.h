@@ -51,9 +51,6 @@ void CheckBroadcast(Transport& transport, const BroadcastFunction& broadcast, co
 // Checks all operations of a group, on ordinary memory and in the group's arena.
 void CheckGroup(Group& group, const CollectiveCase& collective_case);
 
-// Checks AllReduceReplicas with several lists per rank.
-void CheckReplicas(Group& group, const CollectiveCase& collective_case);
-
 }  // namespace hooke
 
 #endif  // HOOKE_MPI_GROUP_COLLECTIVES_COLLECTIVE_CASES_H_

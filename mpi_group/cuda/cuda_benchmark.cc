@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<std::vector<double>>> Time(const std::vector<Rival>& 
   return times;
 }
 
-absl::Status RunSize(uint64_t bytes, Group& staged, NcclGroup* nccl, const MpiSession& session, std::ostream* json) {
+absl::Status RunSize(uint64_t bytes, Group& staged, Group* nccl, const MpiSession& session, std::ostream* json) {
   absl::StatusOr<absl::Span<char>> vector = (nccl != nullptr ? *nccl : staged).AllocateShared(bytes);
   if (!vector.ok()) return vector.status();
   const TensorList list(DataType::kFloat32, *vector);
@@ -128,10 +128,10 @@ absl::Status RunAll(MpiSession& session, const std::vector<uint64_t>& sizes, con
   options.device = session.rank() % devices;
   auto staged = MakeStagedGroup(*std::move(transport), options);
   if (!staged.ok()) return staged.status();
-  std::unique_ptr<NcclGroup> nccl;
+  std::unique_ptr<Group> nccl;
   if (devices >= session.size()) {
     NcclGroupOptions nccl_options;
-    nccl_options.devices = {options.device};
+    nccl_options.device = options.device;
     auto made = MakeNcclGroup(**control, nccl_options);
     if (!made.ok()) return made.status();
     nccl = *std::move(made);

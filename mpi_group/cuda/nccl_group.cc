@@ -8,13 +8,13 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "mpi_group/collectives/all_gather.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_memory.h"
-#include "mpi_group/cuda/device_reduce.h"
 #include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
@@ -52,36 +52,23 @@ ncclRedOp_t NcclOp(ReduceOp op) {
   return op == ReduceOp::kMax ? ncclMax : ncclSum;
 }
 
-// A device of this rank and its communicator. Its NCCL rank is rank * devices per rank + index of the device.
-struct Lane {
-  int device = 0;
-  ncclComm_t communicator = nullptr;
-  Stream stream;
-  PointerKinds kinds;
-  DeviceMemory token;  // One float for barriers.
-};
-
-class NcclGroupOfLanes : public NcclGroup {
+// A Group over one communicator of NCCL, in which ranks have the numbers that they have in `control`.
+class NcclGroup : public Group {
  public:
-  NcclGroupOfLanes(Group& control, NcclGroupOptions options) : control_(control), options_(std::move(options)) {}
+  NcclGroup(Group& control, const NcclGroupOptions& options) : control_(control), options_(options) {}
 
-  // Aborts the communicators of a failed group, because destroying them would wait for the other ranks.
-  ~NcclGroupOfLanes() override {
-    for (Lane& lane : lanes_) {
-      cudaSetDevice(lane.device);
-      if (lane.communicator == nullptr) continue;
-      if (failure_.ok()) {
-        ncclCommFinalize(lane.communicator);
-        const absl::Time deadline = SteadyNow() + options_.deadline;
-        if (!AwaitCommunicator(lane, deadline).ok()) {
-          ncclCommAbort(lane.communicator);
-          continue;
-        }
-        ncclCommDestroy(lane.communicator);
-      } else {
-        ncclCommAbort(lane.communicator);
+  // Aborts the communicator of a failed group, because destroying it would wait for the other ranks.
+  ~NcclGroup() override {
+    if (communicator_ == nullptr) return;
+    cudaSetDevice(options_.device);
+    if (failure_.ok()) {
+      ncclCommFinalize(communicator_);
+      if (AwaitCommunicator(SteadyNow() + options_.deadline).ok()) {
+        ncclCommDestroy(communicator_);
+        return;
       }
     }
+    ncclCommAbort(communicator_);
   }
 
   absl::Status Start() {
@@ -96,78 +83,56 @@ class NcclGroupOfLanes : public NcclGroup {
     status.Update(control_.Broadcast(TensorList(absl::MakeSpan(words)), 0));
     if (!status.ok()) return status;
     std::memcpy(id.internal, words, sizeof(words));
-
-    // NCCL writes into the lanes until the communicators are made, so they must not move.
-    lanes_.reserve(options_.devices.size());
-    status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
-    for (size_t i = 0; i < options_.devices.size() && status.ok(); ++i) {
-      status = StartLane(id, static_cast<int>(i), devices);
-    }
-    status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));
+    status = OpenDevice(devices);
     if (!status.ok()) return Fail(status);
-    const absl::Time deadline = SteadyNow() + options_.deadline;
-    for (Lane& lane : lanes_) {
-      status = AwaitCommunicator(lane, deadline);
-      if (!status.ok()) return Fail(status);
-    }
-    return absl::OkStatus();
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    status = NcclStatus(ncclCommInitRankConfig(&communicator_, size(), id, rank(), &config), "ncclCommInitRank");
+    if (status.ok()) status = AwaitCommunicator(SteadyNow() + options_.deadline);
+    return status.ok() ? status : Fail(status);
   }
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
 
   absl::Status AllReduce(const TensorList& values, ReduceOp op) override {
-    absl::Status status = CheckOneDevice();
-    return status.ok() ? AllReduceReplicas({values}, op) : Refuse(status);
-  }
-
-  absl::Status AllReduceReplicas(absl::Span<const TensorList> replicas, ReduceOp op) override {
-    if (replicas.size() != lanes_.size()) {
-      return Refuse(absl::InvalidArgumentError(
-          absl::StrCat(replicas.size(), " vectors for ", lanes_.size(), " devices; one for each is needed")));
-    }
-    return Run(replicas,
-               [&](Lane& lane, const TensorList& values) {
-                 absl::Status status;
-                 for (absl::Span<char> piece : values.pieces()) {
-                   status.Update(NcclStatus(
-                       ncclAllReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
-                                     NcclType(values.type()), NcclOp(op), lane.communicator, lane.stream.get()),
-                       "ncclAllReduce"));
-                 }
-                 return status;
-               },
-               op, {});
+    return Run(
+        values,
+        [&] {
+          absl::Status status;
+          for (absl::Span<char> piece : values.pieces()) {
+            status.Update(NcclStatus(ncclAllReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
+                                                   NcclType(values.type()), NcclOp(op), communicator_, stream_.get()),
+                                     "ncclAllReduce"));
+          }
+          return status;
+        },
+        op, {0, values.size()});
   }
 
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
     absl::Status status = CheckRoot(root);
     if (!status.ok()) return Refuse(status);
-    return Run(
-        {values}, [&](Lane& lane, const TensorList& list) { return ReducePieces(lane, list, op, root); }, op,
-        rank() == root ? absl::optional<ValueRange>() : ValueRange());
+    return Run(values, [&] { return ReducePieces(values, op, root); }, op, {0, rank() == root ? values.size() : 0});
   }
 
   absl::Status Broadcast(const TensorList& values, int root) override {
     absl::Status status = CheckRoot(root);
     if (!status.ok()) return Refuse(status);
-    return Run(
-        {values}, [&](Lane& lane, const TensorList& list) { return BroadcastPieces(lane, list, root); }, ReduceOp::kSum,
-        ValueRange());
+    return Run(values, [&] { return BroadcastPieces(values, root); }, ReduceOp::kSum, {});
   }
 
   // Calls ncclReduce once for each part, to its owner. NCCL runs the calls between ncclGroupStart and ncclGroupEnd
   // together.
   absl::Status ReduceScatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op) override {
-    absl::Status status = CheckOneDevice();
-    status.Update(CheckParts(parts, size(), values.size()));
+    absl::Status status = CheckParts(parts, size(), values.size());
     if (!status.ok()) return Refuse(status);
     return Run(
-        {values},
-        [&](Lane& lane, const TensorList& list) {
+        values,
+        [&] {
           absl::Status result;
           for (int owner = 0; owner < size(); ++owner) {
-            result.Update(ReducePieces(lane, list.Slice(parts[owner]), op, owner));
+            result.Update(ReducePieces(values.Slice(parts[owner]), op, owner));
           }
           return result;
         },
@@ -175,42 +140,36 @@ class NcclGroupOfLanes : public NcclGroup {
   }
 
   absl::Status AllGather(const TensorList& values, absl::Span<const ValueRange> parts) override {
-    absl::Status status = CheckOneDevice();
-    status.Update(CheckParts(parts, size(), values.size()));
+    absl::Status status = CheckParts(parts, size(), values.size());
     if (!status.ok()) return Refuse(status);
-    return Run(
-        {values},
-        [&](Lane& lane, const TensorList& list) {
-          absl::Status result;
-          for (int owner = 0; owner < size(); ++owner) {
-            result.Update(BroadcastPieces(lane, list.Slice(parts[owner]), owner));
-          }
-          return result;
-        },
-        ReduceOp::kSum, ValueRange());
+    return Run(values,
+               [&] {
+                 absl::Status result;
+                 for (int owner = 0; owner < size(); ++owner) {
+                   result.Update(BroadcastPieces(values.Slice(parts[owner]), owner));
+                 }
+                 return result;
+               },
+               ReduceOp::kSum, {});
   }
 
   void SetDeadline(absl::Duration deadline) override { options_.deadline = deadline; }
 
   absl::Status Barrier() override {
-    std::vector<TensorList> tokens;
-    tokens.reserve(lanes_.size());
-    for (const Lane& lane : lanes_)
-      tokens.emplace_back(DataType::kFloat32, absl::MakeSpan(lane.token.get(), sizeof(float)));
-    return Run(
-        tokens,
-        [&](Lane& lane, const TensorList&) {
-          return NcclStatus(ncclAllReduce(lane.token.get(), lane.token.get(), 1, ncclFloat32, ncclSum,
-                                          lane.communicator, lane.stream.get()),
-                            "ncclAllReduce");
-        },
-        ReduceOp::kSum, ValueRange());
+    const TensorList token(DataType::kFloat32, absl::MakeSpan(token_.get(), sizeof(float)));
+    return Run(token,
+               [&] {
+                 return NcclStatus(
+                     ncclAllReduce(token_.get(), token_.get(), 1, ncclFloat32, ncclSum, communicator_, stream_.get()),
+                     "ncclAllReduce");
+               },
+               ReduceOp::kSum, {});
   }
 
   // The ranks tell each other whether they have the memory. If one has none, all ranks fail.
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override {
     if (!failure_.ok()) return failure_;
-    cudaSetDevice(lanes_[0].device);
+    cudaSetDevice(options_.device);
     absl::StatusOr<DeviceMemory> memory = AllocateDeviceMemory(bytes);
     int32_t without[] = {memory.ok() ? -1 : rank()};
     absl::Status status = control_.AllReduce(TensorList(absl::MakeSpan(without)), ReduceOp::kMax);
@@ -226,36 +185,28 @@ class NcclGroupOfLanes : public NcclGroup {
   }
 
  private:
-  using Enqueue = std::function<absl::Status(Lane&, const TensorList&)>;
-
-  absl::Status StartLane(const ncclUniqueId& id, int index, int devices) {
-    Lane lane;
-    lane.device = options_.devices[index];
-    if (lane.device < 0 || lane.device >= devices) {
-      return absl::FailedPreconditionError(absl::StrCat("device ", lane.device, ": this node has ", devices));
+  // Makes what the group needs on its device.
+  absl::Status OpenDevice(int devices) {
+    const int device = options_.device;
+    if (device < 0 || device >= devices) {
+      return absl::FailedPreconditionError(absl::StrCat("device ", device, ": this node has ", devices));
     }
-    absl::Status status = CudaStatus(cudaSetDevice(lane.device), absl::StrCat("cudaSetDevice ", lane.device));
+    absl::Status status = CudaStatus(cudaSetDevice(device), absl::StrCat("cudaSetDevice ", device));
     if (!status.ok()) return status;
     absl::StatusOr<Stream> stream = MakeStream();
     if (!stream.ok()) return stream.status();
-    lane.stream = *std::move(stream);
+    stream_ = *std::move(stream);
     absl::StatusOr<DeviceMemory> token = AllocateDeviceMemory(sizeof(float));
     if (!token.ok()) return token.status();
-    lane.token = *std::move(token);
-    lanes_.push_back(std::move(lane));
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    const int per_rank = static_cast<int>(options_.devices.size());
-    return NcclStatus(
-        ncclCommInitRankConfig(&lanes_.back().communicator, size() * per_rank, id, rank() * per_rank + index, &config),
-        "ncclCommInitRank");
+    token_ = *std::move(token);
+    return absl::OkStatus();
   }
 
   // Waits until NCCL has completed its work on the communicator.
-  absl::Status AwaitCommunicator(Lane& lane, absl::Time deadline) {
+  absl::Status AwaitCommunicator(absl::Time deadline) {
     while (true) {
       ncclResult_t state = ncclSuccess;
-      absl::Status status = NcclStatus(ncclCommGetAsyncError(lane.communicator, &state), "ncclCommGetAsyncError");
+      absl::Status status = NcclStatus(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError");
       status.Update(NcclStatus(state, "NCCL"));
       if (!status.ok() || state == ncclSuccess) return status;
       if (SteadyNow() >= deadline) {
@@ -265,67 +216,56 @@ class NcclGroupOfLanes : public NcclGroup {
     }
   }
 
-  // Enqueues a collective on every lane and waits for it; lists[i] is the list of lane i. For kMean, `reduced` is the
-  // range of values that this rank has to divide; nullopt: all values.
-  absl::Status Run(absl::Span<const TensorList> lists, const Enqueue& enqueue, ReduceOp op,
-                   absl::optional<ValueRange> reduced) {
+  // Enqueues a collective and waits for it. For kMean, `reduced` is the range of values that this rank has to divide.
+  absl::Status Run(const TensorList& values, const std::function<absl::Status()>& enqueue, ReduceOp op,
+                   ValueRange reduced) {
     if (!failure_.ok()) return failure_;
-    absl::Status status;
-    for (size_t i = 0; i < lists.size(); ++i) status.Update(lanes_[i].kinds.CheckOnDevice(lists[i], lanes_[i].device));
+    absl::Status status = kinds_.CheckOnDevice(values, options_.device);
     if (!status.ok()) return Refuse(status);
     const absl::Time deadline = SteadyNow() + options_.deadline;
     status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
-    for (size_t i = 0; i < lists.size(); ++i) status.Update(enqueue(lanes_[i], lists[i]));
+    status.Update(enqueue());
     status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));
-    for (size_t i = 0; i < lists.size() && status.ok(); ++i) status = AwaitCommunicator(lanes_[i], deadline);
-    for (size_t i = 0; i < lists.size() && status.ok() && op == ReduceOp::kMean; ++i) {
-      const ValueRange range = reduced.value_or(ValueRange{0, lists[i].size()});
-      cudaSetDevice(lanes_[i].device);
-      status = StartMean(lists[i].Slice(range), size() * static_cast<int>(lanes_.size()), lanes_[i].stream.get());
+    if (status.ok()) status = AwaitCommunicator(deadline);
+    if (status.ok() && op == ReduceOp::kMean) {
+      cudaSetDevice(options_.device);
+      status = StartMean(values.Slice(reduced), size(), stream_.get());
     }
-    for (size_t i = 0; i < lists.size() && status.ok(); ++i) status = Finish(lanes_[i], deadline);
+    if (status.ok()) status = Finish(deadline);
     return status.ok() ? status : Fail(status);
   }
 
-  absl::Status Finish(Lane& lane, absl::Time deadline) {
-    return AwaitStream(lane.stream.get(), deadline, [&] {
+  absl::Status Finish(absl::Time deadline) {
+    return AwaitStream(stream_.get(), deadline, [&] {
       ncclResult_t state = ncclSuccess;
-      absl::Status status = NcclStatus(ncclCommGetAsyncError(lane.communicator, &state), "ncclCommGetAsyncError");
+      absl::Status status = NcclStatus(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError");
       status.Update(NcclStatus(state, "NCCL"));
       return status;
     });
   }
 
-  static absl::Status ReducePieces(Lane& lane, const TensorList& values, ReduceOp op, int root) {
+  absl::Status ReducePieces(const TensorList& values, ReduceOp op, int root) {
     absl::Status status;
     for (absl::Span<char> piece : values.pieces()) {
-      status.Update(
-          NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
-                                NcclType(values.type()), NcclOp(op), root, lane.communicator, lane.stream.get()),
-                     "ncclReduce"));
+      status.Update(NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
+                                          NcclType(values.type()), NcclOp(op), root, communicator_, stream_.get()),
+                               "ncclReduce"));
     }
     return status;
   }
 
-  static absl::Status BroadcastPieces(Lane& lane, const TensorList& values, int root) {
+  absl::Status BroadcastPieces(const TensorList& values, int root) {
     absl::Status status;
     for (absl::Span<char> piece : values.pieces()) {
       status.Update(NcclStatus(
-          ncclBroadcast(piece.data(), piece.data(), piece.size(), ncclInt8, root, lane.communicator, lane.stream.get()),
+          ncclBroadcast(piece.data(), piece.data(), piece.size(), ncclInt8, root, communicator_, stream_.get()),
           "ncclBroadcast"));
     }
     return status;
   }
 
-  absl::Status CheckOneDevice() const {
-    if (lanes_.size() == 1) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("this rank has ", lanes_.size(), " devices; only AllReduceReplicas works on several"));
-  }
-
   absl::Status CheckRoot(int root) const {
-    absl::Status status = CheckOneDevice();
-    if (!status.ok() || (root >= 0 && root < size())) return status;
+    if (root >= 0 && root < size()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
   }
 
@@ -343,19 +283,18 @@ class NcclGroupOfLanes : public NcclGroup {
 
   Group& control_;
   NcclGroupOptions options_;
-  std::vector<Lane> lanes_;
+  ncclComm_t communicator_ = nullptr;
+  Stream stream_;
+  PointerKinds kinds_;
+  DeviceMemory token_;  // One float for barriers.
   std::vector<DeviceMemory> memory_;
   absl::Status failure_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<NcclGroup>> MakeNcclGroup(Group& control, const NcclGroupOptions& options) {
-  if (options.devices.empty() || options.devices.size() > kDevicePointersMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.devices.size(), " devices; a rank takes 1 to ", kDevicePointersMax));
-  }
-  auto group = std::make_unique<NcclGroupOfLanes>(control, options);
+absl::StatusOr<std::unique_ptr<Group>> MakeNcclGroup(Group& control, const NcclGroupOptions& options) {
+  auto group = std::make_unique<NcclGroup>(control, options);
   absl::Status status = group->Start();
   if (!status.ok()) return status;
   return group;

@@ -243,16 +243,14 @@ absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& v
   const NodeMeeting& meeting = call.node.meeting;
   const bool alone = meeting.ranks() == 1;
   const std::vector<TensorList> nodes = AllNodes(values, where);
-  const bool wide = NeedsWideSums(values.type(), op, call.ranks);
   Joined slice;
   if (call.between != nullptr) slice = SliceOfDriver(values.type(), nodes, drivers, meeting.rank());
   absl::Status status;
-  if (!alone || wide) {
+  if (!alone) {
     const Joined all = SlicesOfDrivers(values.type(), nodes, drivers, meeting.ranks());
-    status = wide ? WideReduceScatter(call, all.values, all.parts, slice.parts, op)
-                  : ReduceScatterInNode(call, all.values, all.parts, op);
+    status = ReduceScatterInNode(call, all.values, all.parts, op);
   }
-  if (status.ok() && call.between != nullptr && !wide) {
+  if (status.ok() && call.between != nullptr) {
     status = ReduceScatterBy(call.algorithm, *call.between, slice.values, slice.parts, Undivided(op), call.call);
     if (status.ok()) Finish(call, slice.values.Slice(slice.parts[where.node]), op);
   }

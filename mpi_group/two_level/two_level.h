@@ -63,8 +63,8 @@ struct NodesParts {
 absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                int drivers);
 
-// The reverse of TwoLevelAllGather. Sums of 16-bit values take twice the bytes, as they travel as float32. A rank may
-// also end with the parts of other ranks of its node.
+// The reverse of TwoLevelAllGather. A rank may also end with the parts of other ranks of its node. For 16-bit values
+// `op` must be kMin or kMax.
 absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                    ReduceOp op, int drivers);
 

@@ -151,22 +151,19 @@ TEST(TwoLevelSumsTest, AreRoundedOnceByEveryAlgorithm) {
     SCOPED_TRACE(NameOf(algorithm));
     GroupOptions options;
     options.tuning.slot_bytes = 4096;
-    for (Operation operation : {Operation::kAllReduce, Operation::kReduceScatter}) {
-      for (Algorithm level : {Algorithm::kTwoLevel, algorithm}) {
-        if (!Does(level, operation)) continue;
-        TuningRule rule;
-        rule.operation = operation;
-        rule.algorithm = level;
-        rule.chunk_bytes = 1024;
-        options.tuning.rules.push_back(rule);
-      }
+    for (Algorithm level : {Algorithm::kTwoLevel, algorithm}) {
+      TuningRule rule;
+      rule.operation = Operation::kAllReduce;
+      rule.algorithm = level;
+      rule.chunk_bytes = 1024;
+      options.tuning.rules.push_back(rule);
     }
     for (const NodeNames& nodes : AllNodes()) CheckSumsOfAllSizes(nodes, options, {1, 5, 1009, 5003});
   }
 }
 
-// A node sends 3(h-1)/h of the bytes in an all-reduce and 2(h-1)/h in a reduce-scatter, as sums travel as float32 and
-// results as 16 bits. Neither the number of its ranks nor the place of the values changes that.
+// A node sends 3(h-1)/h of the bytes in an all-reduce, as sums travel as float32 and results as 16 bits. Neither the
+// number of its ranks nor the place of the values changes that.
 TEST(TwoLevelSumsTest, BytesBetweenNodes) {
   constexpr uint64_t kValues = uint64_t{240} << 12;  // Divides evenly among the drivers of a node, and each driver's
                                                      // slice among the nodes, in all cases below.
@@ -195,10 +192,6 @@ TEST(TwoLevelSumsTest, BytesBetweenNodes) {
       });
       EXPECT_EQ(bytes_of([](Group& group, const TensorList& list) { return group.AllReduce(list, ReduceOp::kSum); }),
                 test.h * 3 * (test.h - 1) * kBytes / test.h);
-      EXPECT_EQ(bytes_of([](Group& group, const TensorList& list) {
-                  return group.ReduceScatter(list, EvenParts(kValues, group.size()), ReduceOp::kSum);
-                }),
-                test.h * 2 * (test.h - 1) * kBytes / test.h);
     }
   }
 }

@@ -35,14 +35,6 @@ void Round(const TwoLevelCall& call, absl::Span<float> sums, ValueRange range, R
   NarrowIntoList(whole, slice.Slice(range));
 }
 
-absl::Status ReduceScatterBetweenNodes(const TwoLevelCall& call, absl::Span<float> sums,
-                                       absl::Span<const ValueRange> nodes_parts, ReduceOp op, const TensorList& slice) {
-  absl::Status status =
-      ReduceScatterBy(call.algorithm, *call.between, TensorList(sums), nodes_parts, ReduceOp::kSum, call.call);
-  if (status.ok()) Round(call, sums, nodes_parts[call.between->rank()], op, slice);
-  return status;
-}
-
 // The range of `sums` that a chunk of them covers.
 ValueRange RangeOf(const TensorList& chunk, absl::Span<const float> sums) {
   if (chunk.empty()) return {};
@@ -94,8 +86,10 @@ absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, a
     return status;
   }
   const Parts nodes_parts = EvenParts(slice.size(), call.between->size());
-  absl::Status status = ReduceScatterBetweenNodes(call, *sums, nodes_parts, op, slice);
+  absl::Status status =
+      ReduceScatterBy(call.algorithm, *call.between, TensorList(*sums), nodes_parts, ReduceOp::kSum, call.call);
   if (!status.ok()) return status;
+  Round(call, *sums, nodes_parts[call.between->rank()], op, slice);
   return AllGatherBy(call.algorithm, *call.between, slice, nodes_parts, call.call);
 }
 
@@ -104,13 +98,6 @@ absl::Status WideArenaRingAllReduce(const TwoLevelCall& call, const TensorList& 
   absl::Status status = call.node.meeting.Meet(call.node.purpose);
   if (status.ok() && call.between != nullptr) status = ArenaRingBetweenNodes(call, slice, op);
   return status.ok() ? call.node.meeting.Meet() : status;
-}
-
-absl::Status WideReduceScatter(const TwoLevelCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
-                               absl::Span<const ValueRange> nodes_parts, ReduceOp op) {
-  const absl::StatusOr<absl::Span<float>> sums = SumsInNode(call, values, parts);
-  if (!sums.ok() || call.between == nullptr) return sums.status();
-  return ReduceScatterBetweenNodes(call, *sums, nodes_parts, op, values.Slice(parts[call.node.meeting.rank()]));
 }
 
 }  // namespace hooke

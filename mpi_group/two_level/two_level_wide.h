@@ -26,11 +26,6 @@ absl::Status WideAllReduce(const TwoLevelCall& call, const TensorList& values, a
 // has an empty slice.
 absl::Status WideArenaRingAllReduce(const TwoLevelCall& call, const TensorList& slice, ReduceOp op);
 
-// Reduce-scatter: after OK each driver has the sums of its node's part of its slice, nodes_parts[node], in its values.
-// A node sends 2(h-1)/h V.
-absl::Status WideReduceScatter(const TwoLevelCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
-                               absl::Span<const ValueRange> nodes_parts, ReduceOp op);
-
 }  // namespace hooke
 
 #endif  // HOOKE_MPI_GROUP_TWO_LEVEL_TWO_LEVEL_WIDE_H_

@@ -6,10 +6,11 @@ import os
 import pathlib
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
-API_VERSION = 2
+API_VERSION = 3
 HOST = -1
 PARAMETER, BUFFER = 0, 1
 TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
+TRAINED = ("float32", "bfloat16", "float16")  # Types of parameters and buffers.
 REDUCTIONS = {"sum": 0, "mean": 1, "min": 2, "max": 3}
 LIBRARY = "libhooke.so"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -71,12 +72,13 @@ class Place(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A tensor to register, and after that its places in memory. `gradient` is 0 for a buffer."""
+    """A tensor to register, and after that its places in memory. `type` is a name of TRAINED. `gradient` is 0 for a buffer."""
 
     name: str
     shape: tuple
     kind: int
     values: int
+    type: str = "float32"
     gradient: int = 0
 
 
@@ -207,7 +209,7 @@ class Native:
             entry.name = tensor.name.encode()
             entry.shape = (ctypes.c_uint64 * max(1, len(tensor.shape)))(*tensor.shape)
             entry.dimensions = len(tensor.shape)
-            entry.kind, entry.type, entry.device, entry.values = tensor.kind, TYPES["float32"], HOST, tensor.values
+            entry.kind, entry.type, entry.device, entry.values = tensor.kind, TYPES[tensor.type], HOST, tensor.values
         self._call("hooke_register", array, len(tensors))
         return [tensor._replace(values=entry.values, gradient=entry.gradient or 0) for entry, tensor in zip(array, tensors)]
 

@@ -5,15 +5,15 @@ from typing import Iterable, List, NamedTuple, Tuple
 
 import torch
 
-from hooke._native import BUFFER, PARAMETER, Native, Tensor, invalid, misuse
+from hooke._native import BUFFER, PARAMETER, TRAINED, Native, Tensor, invalid, misuse
 
 
-def at(address: int, shape: Tuple[int, ...]) -> torch.Tensor:
-    """Returns a tensor on float32 values at an address."""
-    count = 1
+def at(address: int, shape: Tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Returns a tensor on the values at an address."""
+    size = dtype.itemsize if hasattr(dtype, "itemsize") else torch.empty(0, dtype=dtype).element_size()
     for extent in shape:
-        count *= extent
-    return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32).view(shape)
+        size *= extent
+    return torch.frombuffer((ctypes.c_char * size).from_address(address), dtype=dtype).view(shape)
 
 
 class Slot(NamedTuple):
@@ -38,9 +38,14 @@ class BufferSlot(NamedTuple):
 def check_tensor(kind: str, name: str, tensor: torch.Tensor) -> None:
     if tensor.device.type != "cpu":
         raise invalid(f"{kind} {name} is on {tensor.device}: this version of Hooke trains on the CPU; move the model with model.cpu() before wrap()")
-    if tensor.dtype != torch.float32 or tensor.layout != torch.strided:
-        what = str(tensor.dtype if tensor.dtype != torch.float32 else tensor.layout)
-        raise invalid(f"{kind} {name} is {what}: this version of Hooke takes float32; call model.float() before wrap(), and use torch.autocast for bfloat16")
+    if tensor.layout != torch.strided:
+        raise invalid(f"{kind} {name} is {tensor.layout}: Hooke takes dense tensors")
+    if type_of(tensor) not in TRAINED:
+        raise invalid(f"{kind} {name} is {tensor.dtype}: Hooke trains {', '.join(TRAINED)}; call model.float() or model.bfloat16() before wrap()")
+
+
+def type_of(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).replace("torch.", "")
 
 
 def buffers_to_register(model: torch.nn.Module) -> List[Tuple[str, torch.nn.Module, str]]:
@@ -78,16 +83,21 @@ class Arena:
         values = [p.detach().contiguous() for _, p in parameters] + [module._buffers[key].contiguous() for _, module, key in buffers]
         names = [name for name, _ in parameters] + [name for name, _, _ in buffers]
         kinds = [PARAMETER] * len(parameters) + [BUFFER] * len(buffers)
-        placed = native.register([Tensor(name, tuple(value.shape), kind, value.data_ptr()) for name, value, kind in zip(names, values, kinds)])
-        self.slots = [Slot(name, p, t.values, at(t.gradient, t.shape), t.gradient) for (name, p), t in zip(parameters, placed)]
-        self.buffers = [BufferSlot(name, module, key, at(t.values, t.shape)) for (name, module, key), t in zip(buffers, placed[len(parameters) :])]
+        placed = native.register(
+            [Tensor(name, tuple(value.shape), kind, value.data_ptr(), type_of(value)) for name, value, kind in zip(names, values, kinds)]
+        )
+        self.slots = [Slot(name, p, t.values, at(t.gradient, t.shape, p.dtype), t.gradient) for (name, p), t in zip(parameters, placed)]
+        self.buffers = [
+            BufferSlot(name, module, key, at(t.values, t.shape, value.dtype))
+            for (name, module, key), t, value in zip(buffers, placed[len(parameters) :], values[len(parameters) :])
+        ]
         self.index = {id(slot.parameter): index for index, slot in enumerate(self.slots)}
         # 1 for each parameter that has a gradient: it would not be None without Hooke. Combining makes it that of all ranks.
         self.used = (ctypes.c_uint8 * len(self.slots))()
         self._runs = {}
         self.gradients_travel = gradients_travel
         for slot in self.slots:
-            slot.parameter.data = at(slot.address, tuple(slot.parameter.shape))
+            slot.parameter.data = at(slot.address, tuple(slot.parameter.shape), slot.parameter.dtype)
             if gradients_travel:
                 slot.parameter.grad = slot.gradient
         for slot in self.buffers:
@@ -125,7 +135,7 @@ class Arena:
             buffer = slot.module._buffers[slot.key]
             if buffer.data_ptr() == slot.view.data_ptr():
                 continue
-            if buffer.dtype != torch.float32 or buffer.shape != slot.view.shape or buffer.device.type != "cpu":
+            if buffer.dtype != slot.view.dtype or buffer.shape != slot.view.shape or buffer.device.type != "cpu":
                 raise misuse(f"buffer {slot.name} was moved or has another type or shape than at wrap(): call model.to() and model.half() before wrap()")
             slot.view.copy_(buffer)
             buffer.data = slot.view
@@ -160,14 +170,15 @@ class Arena:
             self.slots[index].parameter.grad = self.slots[index].gradient
 
     def _join(self, indices: Iterable[int]) -> List[torch.Tensor]:
-        runs = []
+        runs = []  # Each is [address, bytes].
         for index in indices:
-            first, count = self.slots[index].gradient_address, self.slots[index].gradient.numel()
-            if runs and runs[-1][0] + 4 * runs[-1][1] == first:
-                runs[-1][1] += count
+            first, gradient = self.slots[index].gradient_address, self.slots[index].gradient
+            size = gradient.numel() * gradient.element_size()
+            if runs and runs[-1][0] + runs[-1][1] == first:
+                runs[-1][1] += size
             else:
-                runs.append([first, count])
-        return [at(first, (count,)) for first, count in runs]
+                runs.append([first, size])
+        return [at(first, (size,), torch.uint8) for first, size in runs]
 
     def give_back(self) -> None:
         """Moves parameters and buffers out of the job's memory, so that the model outlives it."""

@@ -30,9 +30,9 @@ def init() -> "Job":
     return Job()
 
 
-def _at(address: int, shape) -> numpy.ndarray:
-    count = int(numpy.prod(shape, dtype=numpy.int64))
-    return numpy.frombuffer((ctypes.c_float * count).from_address(address), dtype=numpy.float32).reshape(shape)
+def _at(address: int, shape, dtype) -> numpy.ndarray:
+    size = int(numpy.prod(shape, dtype=numpy.int64)) * dtype.itemsize
+    return numpy.frombuffer((ctypes.c_char * size).from_address(address), dtype=dtype).reshape(shape)
 
 
 class Job(_job.Job):
@@ -55,7 +55,7 @@ class Job(_job.Job):
         steps_total: int = 0,
         steps_per_epoch: int = 0,
     ) -> Dict[str, numpy.ndarray]:
-        """Moves float32 arrays into the job, begins training, and returns the views to train. Collective, once.
+        """Moves arrays of float32 or float16 into the job, begins training, and returns the views to train. Collective, once.
 
         Afterwards they have the values of the center. Change them in place.
         """
@@ -63,16 +63,18 @@ class Job(_job.Job):
             raise misuse("job.register() was called before: one job trains one set of parameters")
         named = [(name, array, PARAMETER) for name, array in parameters.items()] + [(name, array, BUFFER) for name, array in (buffers or {}).items()]
         for name, array, _ in named:
-            if not isinstance(array, numpy.ndarray) or array.dtype != numpy.float32 or not array.size:
+            if not isinstance(array, numpy.ndarray) or array.dtype not in (numpy.float32, numpy.float16) or not array.size:
                 what = f"{array.dtype} of shape {array.shape}" if isinstance(array, numpy.ndarray) else type(array).__name__
-                raise invalid(f"{name} is {what}: this version of Hooke takes numpy arrays of float32 with at least one value")
+                raise invalid(f"{name} is {what}: Hooke takes numpy arrays of float32 or float16 with at least one value")
         packed = [numpy.ascontiguousarray(array) for _, array, _ in named]
-        placed = self._native.register([Tensor(name, array.shape, kind, copy.ctypes.data) for (name, array, kind), copy in zip(named, packed)])
-        for tensor in placed:
-            view = _at(tensor.values, tensor.shape)
+        placed = self._native.register(
+            [Tensor(name, array.shape, kind, copy.ctypes.data, array.dtype.name) for (name, array, kind), copy in zip(named, packed)]
+        )
+        for tensor, array in zip(placed, packed):
+            view = _at(tensor.values, tensor.shape, array.dtype)
             (self._views if tensor.kind == PARAMETER else self._buffers)[tensor.name] = view
             if tensor.kind == PARAMETER:
-                self._gradients[tensor.name] = _at(tensor.gradient, tensor.shape)
+                self._gradients[tensor.name] = _at(tensor.gradient, tensor.shape, array.dtype)
         self._registered = True
         self._steps_planned = (steps_total, steps_per_epoch)
         self.begin()

@@ -35,16 +35,16 @@ class FakeNative:
 
     def register(self, tensors):
         """Puts values and gradients into one block each, without gaps."""
-        counts = [math.prod(tensor.shape) for tensor in tensors]
-        values = (ctypes.c_float * sum(counts))()
-        gradients = (ctypes.c_float * sum(counts))()
+        sizes = [math.prod(tensor.shape) * (4 if tensor.type == "float32" else 2) for tensor in tensors]
+        values = (ctypes.c_char * sum(sizes))()
+        gradients = (ctypes.c_char * sum(sizes))()
         self._memory += [values, gradients]
         offset = 0
-        for tensor, count in zip(tensors, counts):
+        for tensor, size in zip(tensors, sizes):
             to, gradient = ctypes.addressof(values) + offset, ctypes.addressof(gradients) + offset
-            ctypes.memmove(to, tensor.values, 4 * count)
+            ctypes.memmove(to, tensor.values, size)
             self.tensors.append(tensor._replace(values=to, gradient=gradient if tensor.kind == PARAMETER else 0))
-            offset += 4 * count
+            offset += size
         self.calls.append("register")
         return self.tensors
 

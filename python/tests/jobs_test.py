@@ -18,6 +18,33 @@ EXAMPLE = [sys.executable, str(PACKAGE / "examples/fashion_mnist_cnn.py")]
 SECONDS = 200
 
 
+# Fits a line, with values of bfloat16.
+BFLOAT16 = """
+import time, torch, hooke.torch as hooke
+from torch.utils.data import DataLoader, TensorDataset
+
+job = hooke.init()
+torch.manual_seed(job.seed)
+x = torch.randn(640, 8)
+data = TensorDataset(x.bfloat16(), x @ torch.linspace(-1, 1, 8)[:, None])
+model = torch.nn.Linear(8, 1).bfloat16()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+job.wrap(model, optimizer)
+sampler = job.sampler(data, batch_size=8)
+loss_of = lambda model, x, y: torch.nn.functional.mse_loss(model(x).float(), y)
+for epoch in job.epochs(8):
+    print(f"epoch {epoch}", flush=True)
+    for batch in DataLoader(data, batch_size=8, sampler=sampler):
+        loss_of(model, *batch).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        time.sleep(0.01)  # So that the kill comes in mid-run.
+    job.evaluate(lambda model: {"accuracy": 0.0, "loss": float(loss_of(model, *data.tensors))})
+assert loss_of(model, *data.tensors) < 0.02
+print(f"learned {model.weight.dtype}", flush=True)
+"""
+
+
 class Run:
     """A running `hooke run`. Its lines can be waited for."""
 
@@ -92,6 +119,18 @@ class Jobs(unittest.TestCase):
 
     def test_diloco(self):
         self.check(self.train("diloco", "--samples=2560", "--epochs=1"))
+
+    def test_bfloat16(self):
+        """A model of bfloat16 in groups, whose center is float32. A group whose rank is killed goes on from the center."""
+        command = [sys.executable, "-c", BFLOAT16]
+        with Run(self.home, "--groups=2", "--ranks=2", "--rule=elastic", "--interval=2", "--", *command) as run:
+            victim = int(run.await_line(r"group 1 rank 0 is there \(pid (\d+)\)").group(1))
+            run.await_line(r"group 1 rank 0: epoch 1")
+            os.kill(victim, signal.SIGKILL)
+            self.assertEqual(run.end(), 0, run.output())
+            output = run.output()
+        self.assertRegex(output, r"group 1 was started again and goes on from step \d+")
+        self.assertEqual(re.findall(r"group \d rank \d: (learned torch.bfloat16)", output), ["learned torch.bfloat16"] * 4)
 
     def test_killed_rank(self):
         """Its group is started again and goes on from its last exchange. The job ends as if nothing had been."""

@@ -43,6 +43,16 @@ class Arrays(unittest.TestCase):
         job.leave()
         self.assertEqual(native.calls[-2:], ["finish", "leave"])
 
+    def test_float16(self):
+        native = FakeNative()
+        job = hooke.numpy.Job(native)
+        parameters = job.register({"w": numpy.ones(3, numpy.float16), "b": numpy.ones(5, numpy.float32)}, {"mean": numpy.ones(1, numpy.float16)})
+        self.assertEqual([t.type for t in native.tensors], ["float16", "float32", "float16"])
+        for arrays in (parameters, job.gradients):
+            self.assertEqual([arrays["w"].dtype, arrays["b"].dtype], [numpy.float16, numpy.float32])
+        parameters["w"] -= numpy.float16(0.5)
+        self.assertEqual((parameters["w"].tolist(), parameters["b"].tolist(), job.buffers["mean"].tolist()), ([0.5] * 3, [1] * 5, [1]))
+
     def test_misuse(self):
         job = hooke.numpy.Job(FakeNative())
         with self.assertRaisesRegex(hooke.Error, "no model yet"):

@@ -29,6 +29,9 @@ SCENARIOS = {
     "scheduled": ("momentum", {"schedule": True}),
     "accumulated": ("momentum", {"accumulate": 5, "told": True}),
     "accumulated_untold": ("adamw", {"accumulate": 5, "told": False, "clip": 0.05}),
+    "bfloat16": ("sgd", {"types": "bfloat16", "tolerance": 0.05}),
+    # The last layer is float32.
+    "mixed": ("momentum", {"types": "mixed", "tolerance": 0.05}),
     "no_sync": ("momentum", {"accumulate": 5, "told": True, "no_sync": True}),
     # With torch.compile, which the plain training does without. Its default backend runs g++, for a minute on two cores.
     "compiled_before_wrap": ("momentum", {"compile": "before"}),
@@ -50,11 +53,12 @@ class Model(nn.Module):
         self.last = nn.Linear(6, 2)
 
     def forward(self, x):
+        x = x.to(self.first.weight.dtype)
         y = torch.tanh(self.frozen(self.second(torch.tanh(self.first(x)))))
         chosen = x[:, 0] > 1.2
         if chosen.any():
-            y = y + torch.where(chosen[:, None], self.expert(x), torch.zeros(()))
-        return self.last(y)
+            y = y + torch.where(chosen[:, None], self.expert(x), torch.zeros((), dtype=x.dtype))
+        return self.last(y.to(self.last.weight.dtype)).float()
 
 
 def data():
@@ -67,6 +71,10 @@ def make(name, seed):
     torch.manual_seed(seed)
     model = Model()
     kind, options = SCENARIOS[name]
+    if "types" in options:
+        model.bfloat16()
+    if options.get("types") == "mixed":
+        model.last.float()
     optimizer = OPTIMIZERS[kind](p for p in model.parameters() if p.requires_grad)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100) if options.get("schedule") else None
     return model, optimizer, scheduler, options
@@ -152,6 +160,49 @@ def collectives(_):
         job.evaluate(lambda m: 1 / 0)
     except ZeroDivisionError:
         print(f"caught {job.rank}")
+
+
+def half(_):
+    """Parameters of float16, computed with in float32, which Debian's torch needs. The mean of large gradients is in range, though their sum is not."""
+    job = hooke.init()
+    model = nn.ParameterDict({"w": nn.Parameter(torch.ones(5).half()), "b": nn.Parameter(torch.ones(1))})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.125)
+    job.wrap(model, optimizer)
+    job.begin()
+    (model["w"].float() * 60000).sum().backward()
+    assert model["w"].grad.dtype == torch.float16 and (model["w"].grad.float() - 60000).abs().max() < 32, model["w"].grad
+    optimizer.zero_grad()
+    for _ in range(3):
+        (model["w"].float() * (1 + 2 * job.rank) + model["b"]).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert model["w"].tolist() == [0.25] * 5 and model["b"].item() == 1 - 3 * 5 / 8, (model["w"], model["b"])
+    job.finish()
+
+
+def half_arrays(_):
+    import numpy
+    import hooke.numpy
+
+    job = hooke.numpy.init()
+    parameters = job.register({"w": numpy.ones(3, numpy.float16), "x": numpy.ones(2, numpy.float32)}, {"mean": numpy.zeros(1, numpy.float16)})
+    for _ in range(4):
+        job.gradients["w"][...] = 60000 if job.rank else 40000
+        job.gradients["x"][...] = job.rank
+        job.buffers["mean"][...] = job.rank
+        job.combine(1.0)
+        assert abs(float(job.gradients["w"][0]) - 50000) <= 32 and job.gradients["x"][1] == 0.5 and job.buffers["mean"][0] == 0.5
+        parameters["w"] += numpy.float16(0.5)
+        job.end_step()
+        assert not job.gradients["w"].any()
+    assert parameters["w"].dtype == numpy.float16 and parameters["w"].tolist() == [3.0] * 3
+    job.finish()
+
+
+def other_types(_):
+    job = hooke.init()
+    model = nn.Linear(3, 3)
+    job.wrap(model.bfloat16() if job.rank else model, torch.optim.SGD(model.parameters(), lr=0.1))
 
 
 def scaler_skip(_):

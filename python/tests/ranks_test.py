@@ -48,7 +48,8 @@ class Training(unittest.TestCase):
         self.assertEqual(set(plain), set(first))
         for name, value in plain.items():
             difference = (first[name] - value).abs().max().item()
-            self.assertLess(difference, 1e-5, f"{scenario}: {name}")
+            self.assertLess(difference, rank_program.SCENARIOS[scenario][1].get("tolerance", 1e-5), f"{scenario}: {name}")
+            self.assertEqual(first[name].dtype, value.dtype)
             for _, _, other in states[1:]:
                 torch.testing.assert_close(other[name], first[name], rtol=0, atol=0)
 
@@ -76,6 +77,12 @@ class Ranks(unittest.TestCase):
         self.assertNotEqual(status, 0, output)
         self.assertIn(said, output)
 
+    def test_float16(self):
+        for scenario in ("half", "half_arrays"):
+            with self.subTest(scenario):
+                self.passes(scenario)
+        self.fails("other_types", "float32 parameter weight [3 x 3] on rank 0 and bfloat16 parameter weight [3 x 3] on rank 1")
+
     def test_collectives(self):
         self.passes("collectives", "caught 0", "caught 1")
 
@@ -101,7 +108,7 @@ class Ranks(unittest.TestCase):
         self.fails("exits", "the program called sys.exit(4)")
 
     def test_models_that_differ_are_named(self):
-        self.fails("other_models", "parameter weight [3 x 3] on rank 0 and parameter weight [4 x 3] on rank 1")
+        self.fails("other_models", "float32 parameter weight [3 x 3] on rank 0 and float32 parameter weight [4 x 3] on rank 1")
 
 
 if __name__ == "__main__":

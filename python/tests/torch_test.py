@@ -21,6 +21,25 @@ from fake_native import FakeNative  # noqa: E402
 from torch_models import OPTIMIZERS, STEPS, Tied, inputs, make_model, train, wrapped  # noqa: E402
 
 
+class Mixed(nn.Module):
+    """A layer of bfloat16 and one of float32."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.narrow, self.wide = nn.Linear(4, 5).bfloat16(), nn.Linear(5, 2)
+
+    def forward(self, x):
+        return self.wide(torch.tanh(self.narrow(x.bfloat16())).float())
+
+
+def train_in_bfloat16(model, optimizer):
+    for step in range(STEPS):
+        model(inputs(step).bfloat16()).square().sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 class SameAsWithout(unittest.TestCase):
     def check_same(self, **what):
         """The same with a rank alone, whose gradients stay its own, as with two ranks. Returns what the latter called."""
@@ -42,6 +61,15 @@ class SameAsWithout(unittest.TestCase):
         for kind in OPTIMIZERS:
             native = self.check_same(kind=kind)
             self.assertEqual(native.calls.count("end_step"), STEPS)
+
+    def test_bfloat16(self):
+        for kind in OPTIMIZERS:
+            native = self.check_same(make=lambda: make_model().bfloat16(), kind=kind, train_with=train_in_bfloat16)
+            self.assertEqual({t.type for t in native.tensors}, {"bfloat16"})
+
+    def test_bfloat16_beside_float32(self):
+        native = self.check_same(make=Mixed, kind="momentum", set_to_none=False)
+        self.assertEqual([t.type for t in native.tensors], ["bfloat16", "bfloat16", "float32", "float32"])
 
     def test_clipping(self):
         self.check_same(kind="momentum", clip=0.1)

@@ -162,7 +162,7 @@ absl::Status CheckValues(const void* values, uint64_t count, hooke_type type) {
 }
 
 // Returns a list of the one tensor `values`. The cast is valid because hooke_type has DataType's numbers.
-TensorList ListOf(void* values, uint64_t count, hooke_type type) {
+TensorList OneTensor(void* values, uint64_t count, hooke_type type) {
   const auto data_type = static_cast<DataType>(type);
   return TensorList(data_type, absl::MakeSpan(static_cast<char*>(values), count * SizeOf(data_type)));
 }
@@ -288,7 +288,7 @@ hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_
       return absl::InvalidArgumentError(absl::StrCat("there is no hooke_reduction ", static_cast<uint32_t>(reduction)));
     }
     return job->rank->Collective([&](hooke::Group& group) {
-      return group.AllReduce(hooke::ListOf(values, count, type), static_cast<hooke::ReduceOp>(reduction));
+      return group.AllReduce(hooke::OneTensor(values, count, type), static_cast<hooke::ReduceOp>(reduction));
     });
   });
 }
@@ -301,7 +301,7 @@ hooke_code hooke_broadcast(hooke_job* job, void* values, uint64_t count, hooke_t
           absl::StrCat("hooke_broadcast: there is no rank ", root, "; the group has ", job->rank->Place().ranks));
     }
     return job->rank->Collective([&](hooke::Group& group) {
-      return group.Broadcast(hooke::ListOf(values, count, type), static_cast<int>(root));
+      return group.Broadcast(hooke::OneTensor(values, count, type), static_cast<int>(root));
     });
   });
 }
@@ -311,7 +311,8 @@ hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_
     if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
     return job->rank->Collective([&](hooke::Group& group) {
       const auto ranks = static_cast<uint64_t>(group.size());
-      return group.AllGather(hooke::ListOf(values, ranks * count, type), hooke::EvenParts(ranks * count, group.size()));
+      return group.AllGather(hooke::OneTensor(values, ranks * count, type),
+                             hooke::EvenParts(ranks * count, group.size()));
     });
   });
 }

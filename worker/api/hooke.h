@@ -31,8 +31,22 @@
  * Threads. One thread at a time may call into the library. hooke_gradient_ready may come from another thread than the
  * others, for as long as those calls do not overlap with others.
  *
- * Values are float32 in host memory. hooke_tensor already has fields for other types and for device memory. This
- * version of the library refuses them in hooke_register, with a message that names the tensor.
+ * Values are float32, bfloat16 or float16 in host memory. hooke_tensor already has fields for device memory. This
+ * version of the library refuses it in hooke_register, with a message that names the tensor.
+ *
+ * 16-bit values. Tensors of bfloat16 and float16 may stand beside float32 ones.
+ *   Gradients of 16 bits are averaged as such: added in float32, divided, and rounded once. A mean is infinite only if
+ *   it is itself out of the type's range, or if a rank's gradient is infinite.
+ *   The center is float32. For each 16-bit value the library keeps a float32 master, which is what the group exchanges.
+ *   Before an exchange, the master changes by as much as the program has changed the value since the library last wrote
+ *   it. Afterwards the value is the master, rounded. So pulls of the center that are each too small to change a 16-bit
+ *   value add up. If the master would not round to the program's value, it becomes that value.
+ *   hooke_begin, and hooke_with_center for its work, give the center's values rounded. A value of the center that is
+ *   out of float16's range is infinite there; the center keeps it as long as the program leaves the value alone.
+ *   Buffers of 16 bits are averaged as float32 masters, and then rounded.
+ *   Where the servers step, they get the 16-bit mean gradients as float32.
+ * A 16-bit parameter takes 8 bytes in all, as a float32 one does: master, value and gradient. Where the servers step it
+ * takes 12.
  */
 
 #include <stddef.h>
@@ -43,7 +57,7 @@ extern "C" {
 #endif
 
 /* Version of this interface. It grows by one if a function or a struct changes. */
-#define HOOKE_API_VERSION 2
+#define HOOKE_API_VERSION 3
 
 /* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
 typedef struct hooke_job hooke_job;
@@ -121,7 +135,7 @@ typedef struct hooke_tensor {
   const uint64_t* shape; /* In: `dimensions` extents, outermost first; row-major without gaps. */
   uint32_t dimensions;   /* In: 0 to 16; 0 is a scalar. */
   uint32_t kind;         /* In: a hooke_kind. */
-  uint32_t type;         /* In: a hooke_type. This version takes HOOKE_FLOAT32. */
+  uint32_t type;         /* In: HOOKE_FLOAT32, HOOKE_BFLOAT16 or HOOKE_FLOAT16. The same on all ranks of the group. */
   int32_t device;        /* In: HOOKE_HOST, or the number of a CUDA device. This version takes HOOKE_HOST. */
   void* stream;          /* In: the CUDA stream that the caller uses for the tensor; NULL in host memory. */
   void* values;          /* In: the initial values. Out: the values' new place. */
@@ -131,7 +145,7 @@ typedef struct hooke_tensor {
 /*
  * Registers all tensors of the model and moves their values. Collective, once. From now on the model computes in the
  * memory that `values` and `gradient` point to. It belongs to the job, lives until hooke_leave, and is aligned to 4
- * bytes. The old memory is not used any more.
+ * bytes, for 16-bit tensors to 64. The old memory is not used any more.
  *
  * Give parameters in the order in which forward uses them: gradients then become ready from the last to the first, and
  * can travel while backward goes on. All parameters come before all buffers.

@@ -14,6 +14,7 @@
 #include "algorithms/rule_facts.h"
 #include "job/job_defaults.h"
 #include "job/visible_text.h"
+#include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
 #include "worker/exchange/agreement.h"
 
@@ -41,8 +42,10 @@ absl::Status CheckTensor(size_t index, const hooke_tensor& tensor) {
     return BadTensor(index, tensor, absl::StrCat("has more than ", kDimensionsMax, " dimensions"));
   }
   if (tensor.kind > HOOKE_BUFFER) return BadTensor(index, tensor, "is neither a parameter nor a buffer");
-  if (tensor.type != HOOKE_FLOAT32) {
-    return BadTensor(index, tensor, "is not float32; this version of Hooke trains float32 values: convert it first");
+  if (tensor.type != HOOKE_FLOAT32 && tensor.type != HOOKE_BFLOAT16 && tensor.type != HOOKE_FLOAT16) {
+    return BadTensor(index, tensor,
+                     absl::StrCat("is ", NameOf(static_cast<DataType>(tensor.type)),
+                                  "; Hooke trains float32, bfloat16 and float16 values: convert it first"));
   }
   if (tensor.device != HOOKE_HOST) {
     return BadTensor(index, tensor,
@@ -66,7 +69,8 @@ NamedShape ShapeOf(const hooke_tensor& tensor) {
 // Returns one line with all properties in which the ranks' tensors must be equal.
 std::string Describe(const hooke_tensor& tensor) {
   const NamedShape shape = ShapeOf(tensor);
-  return absl::StrCat(tensor.kind == HOOKE_PARAMETER ? "parameter " : "buffer ", shape.name, " [",
+  return absl::StrCat(NameOf(static_cast<DataType>(tensor.type)),
+                      tensor.kind == HOOKE_PARAMETER ? " parameter " : " buffer ", shape.name, " [",
                       absl::StrJoin(shape.shape, " x "), "]");
 }
 
@@ -167,22 +171,52 @@ absl::Status RankJob::Register(absl::Span<hooke_tensor> tensors) {
   for (const hooke_tensor& tensor : tensors) {
     (tensor.kind == HOOKE_PARAMETER ? layout_.parameters : layout_.buffers).push_back(ShapeOf(tensor));
   }
-  const uint64_t statistics = kTrainingStatistics + 1 + layout_.parameters.size();
-  absl::StatusOr<Arena> arena = MakeGroupArena(*deps_.group, layout_, statistics);
-  if (!arena.ok()) return Note(arena.status());
-  arena_ = std::make_unique<Arena>(*std::move(arena));
-  uint64_t at = 0;
-  for (hooke_tensor& tensor : tensors) {
-    const uint64_t values = ShapeOf(tensor).values();
-    float* const place = arena_->vector().data() + at;
-    if (values > 0) std::memcpy(place, tensor.values, values * sizeof(float));
-    tensor.values = place;
-    tensor.gradient = tensor.kind == HOOKE_PARAMETER ? arena_->gradients().data() + at : nullptr;
-    at += values;
-  }
+  if (absl::Status status = Allocate(tensors); !status.ok()) return Note(status);
+  Move(tensors);
   ready_.resize(layout_.parameters.size());
   stage_ = Stage::kRegistered;
   return absl::OkStatus();
+}
+
+absl::Status RankJob::Allocate(absl::Span<const hooke_tensor> tensors) {
+  std::vector<TypedTensor> typed;
+  typed.reserve(tensors.size());
+  bool narrow = false;
+  for (const hooke_tensor& tensor : tensors) {
+    typed.push_back({static_cast<DataType>(tensor.type), ShapeOf(tensor).values(), tensor.kind == HOOKE_PARAMETER});
+    narrow = narrow || typed.back().type != DataType::kFloat32;
+  }
+  const ArenaAllocator allocate = GroupAllocator(*deps_.group);
+  const bool widens = Place().steps_locally == 0;
+  const uint64_t statistics = kTrainingStatistics + 1 + layout_.parameters.size();
+  absl::StatusOr<Arena> arena = Arena::Make(ArenaSizesOf(typed, widens, statistics), allocate);
+  if (!arena.ok()) return arena.status();
+  arena_ = std::make_unique<Arena>(*std::move(arena));
+  if (!narrow) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<NarrowTensors>> made = NarrowTensors::Make(typed, widens, *arena_, allocate);
+  if (!made.ok()) return made.status();
+  narrow_ = *std::move(made);
+  return absl::OkStatus();
+}
+
+// Moves the tensors' values into the job's memory.
+void RankJob::Move(absl::Span<hooke_tensor> tensors) const {
+  uint64_t at = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    hooke_tensor& tensor = tensors[i];
+    const uint64_t values = ShapeOf(tensor).values();
+    TensorPlace place;
+    if (narrow_ != nullptr) {
+      place = narrow_->places()[i];
+    } else {
+      place.values = MutableBytesOf(arena_->vector().subspan(at, values));
+      if (tensor.kind == HOOKE_PARAMETER) place.gradient = MutableBytesOf(arena_->gradients().subspan(at, values));
+      at += values;
+    }
+    if (values > 0) std::memcpy(place.values.data(), tensor.values, place.values.size());
+    tensor.values = place.values.data();
+    tensor.gradient = tensor.kind == HOOKE_PARAMETER ? place.gradient.data() : nullptr;
+  }
 }
 
 absl::Status RankJob::CheckPlan(const hooke_plan& plan) const {
@@ -215,10 +249,10 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   options->optimizer = std::nullopt;
   center_ = DialCenter(start_, job_, numbers, layout_, std::nullopt, deps_.dial);
   if (absl::Status status = AwaitOthers(*deps_.group, start_); !status.ok()) return Note(status);
-  training_ =
-      std::make_unique<GroupTraining>(GroupTrainingDependencies{deps_.group, &layout_, arena_.get(), deps_.reporter,
-                                                                center_ == nullptr ? nullptr : &center_->client},
-                                      *std::move(options));
+  training_ = std::make_unique<GroupTraining>(
+      GroupTrainingDependencies{deps_.group, &layout_, arena_.get(), deps_.reporter,
+                                center_ == nullptr ? nullptr : &center_->client, narrow_.get()},
+      *std::move(options));
   const absl::StatusOr<uint64_t> first = training_->Begin();
   if (!first.ok()) return Note(first.status());
   step_ = *first;

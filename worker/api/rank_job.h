@@ -29,6 +29,7 @@
 #include "worker/report/reporter.h"
 #include "worker/training/group_training.h"
 #include "worker/training/job_training.h"
+#include "worker/training/narrow_tensors.h"
 
 namespace hooke {
 
@@ -70,6 +71,8 @@ class RankJob {
 
   absl::Status CheckTensors(absl::Span<const hooke_tensor> tensors) const;
   absl::Status CompareTensors(absl::Span<const hooke_tensor> tensors);
+  absl::Status Allocate(absl::Span<const hooke_tensor> tensors);
+  void Move(absl::Span<hooke_tensor> tensors) const;
   absl::Status CheckPlan(const hooke_plan& plan) const;
   absl::Status CheckStage(Stage wanted, const char* call, const char* otherwise) const;
   absl::Status Note(absl::Status status);
@@ -87,6 +90,7 @@ class RankJob {
   absl::Status lost_;  // The error of a failed collective. Once it is set, the group cannot be used any more.
   ModelLayout layout_;
   std::unique_ptr<Arena> arena_;
+  std::unique_ptr<NarrowTensors> narrow_;  // Null if all tensors are float32.
   std::unique_ptr<DialedCenter> center_;
   std::unique_ptr<GroupTraining> training_;
   hooke_plan plan_ = {};

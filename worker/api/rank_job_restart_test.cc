@@ -12,8 +12,10 @@
 #include "absl/types/span.h"
 #include "algorithms/sharding.h"
 #include "gtest/gtest.h"
+#include "mpi_group/data_type.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
+#include "mpi_group/reduce/reduce.h"
 #include "proto/job.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/api/rank_job.h"
@@ -34,29 +36,34 @@ constexpr uint64_t kValues = 2 * kBlockValues + 10;
 // state.
 class Program {
  public:
-  Program() : values_(kValues, 0.1f), velocity_(kValues) {
+  explicit Program(DataType type) : type_(type), values_(kValues * SizeOf(type)), velocity_(kValues) {
     tensor_.name = "w";
+    tensor_.type = static_cast<uint32_t>(type);
     tensor_.shape = &shape_;
     tensor_.dimensions = 1;
     tensor_.device = HOOKE_HOST;
     tensor_.values = values_.data();
+    Write(std::vector<float>(kValues, 0.1f), tensor_.values);
   }
 
   absl::Span<hooke_tensor> tensors() { return absl::MakeSpan(&tensor_, 1); }
-  absl::Span<float> Values() const { return absl::MakeSpan(static_cast<float*>(tensor_.values), kValues); }
+  std::vector<float> Values() const { return Read(tensor_.values); }
 
   void Backward(int rank) {
     random_ = random_ * 1664525 + 1013904223;
     const float target = static_cast<float>(random_ >> 16) / 65536.0f + static_cast<float>(rank);
-    float* const gradient = static_cast<float*>(tensor_.gradient);
-    for (uint64_t i = 0; i < kValues; ++i) gradient[i] = Values()[i] - target * static_cast<float>(i % 17);
+    std::vector<float> gradient = Values();
+    for (uint64_t i = 0; i < kValues; ++i) gradient[i] -= target * static_cast<float>(i % 17);
+    Write(gradient, tensor_.gradient);
   }
   void Step() {
-    const float* const gradient = static_cast<const float*>(tensor_.gradient);
+    const std::vector<float> gradient = Read(tensor_.gradient);
+    std::vector<float> values = Values();
     for (uint64_t i = 0; i < kValues; ++i) {
       velocity_[i] = 0.9f * velocity_[i] + gradient[i];
-      Values()[i] -= 0.03f * velocity_[i];
+      values[i] -= 0.03f * velocity_[i];
     }
+    Write(values, tensor_.values);
   }
 
   std::string State() const {
@@ -71,8 +78,26 @@ class Program {
   }
 
  private:
+  std::vector<float> Read(const void* from) const {
+    std::vector<float> numbers(kValues);
+    if (type_ == DataType::kFloat32) {
+      std::memcpy(numbers.data(), from, kValues * sizeof(float));
+    } else {
+      Widen(type_, {static_cast<const char*>(from), kValues * SizeOf(type_)}, absl::MakeSpan(numbers));
+    }
+    return numbers;
+  }
+  void Write(const std::vector<float>& numbers, void* to) const {
+    if (type_ == DataType::kFloat32) {
+      std::memcpy(to, numbers.data(), kValues * sizeof(float));
+    } else {
+      Narrow(type_, numbers, {static_cast<char*>(to), kValues * SizeOf(type_)});
+    }
+  }
+
+  const DataType type_;
   uint64_t shape_ = kValues;
-  std::vector<float> values_;
+  std::vector<char> values_;
   std::vector<float> velocity_;
   uint32_t random_ = 1;
   hooke_tensor tensor_ = {};
@@ -86,7 +111,7 @@ struct Death {
   bool combined = false;
 };
 
-class RankJobRestartTest : public ::testing::Test {
+class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
  protected:
   v1::GroupStart Start(v1::AveragingSpec::Rule rule, uint32_t incarnation) {
     v1::GroupStart start;
@@ -120,9 +145,9 @@ class RankJobRestartTest : public ::testing::Test {
       deps.reporter = &reporter;
       deps.dial = [](const std::string& address) { return DialServer(address); };
       RankJob job(start, deps);
-      Program program;
+      Program program(GetParam());
       if (!Train(job, program, rank, death) || rank != 0) return;
-      end.assign(program.Values().begin(), program.Values().end());
+      end = program.Values();
     });
     return end;
   }
@@ -157,10 +182,13 @@ class RankJobRestartTest : public ::testing::Test {
   int restored_ = 0;  // Number of starts that went on with a kept state.
 };
 
+INSTANTIATE_TEST_SUITE_P(All, RankJobRestartTest, testing::Values(DataType::kFloat32, DataType::kBFloat16),
+                         [](const auto& info) { return std::string(NameOf(info.param)); });
+
 // A group that dies in any step, on any rank, ends with bitwise the same vector as one that was not killed. If a rank
 // dies after the gradients are combined, the other rank still exchanges its own blocks. Then the center has only some
 // blocks of that step.
-TEST_F(RankJobRestartTest, EndsAsIfNeverKilled) {
+TEST_P(RankJobRestartTest, EndsAsIfNeverKilled) {
   for (const v1::AveragingSpec::Rule rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::NONE}) {
     job_id_ = absl::StrCat("plain-", rule);
     const std::vector<float> plain = Run(rule, 1, {});
@@ -177,14 +205,14 @@ TEST_F(RankJobRestartTest, EndsAsIfNeverKilled) {
 }
 
 // Under a rule where a restarted group takes the center's values, it still goes on with its own state.
-TEST_F(RankJobRestartTest, TheStateComesBackUnderOtherRules) {
+TEST_P(RankJobRestartTest, TheStateComesBackUnderOtherRules) {
   EXPECT_TRUE(Run(v1::AveragingSpec::ELASTIC, 1, {kSteps, 0, false}).empty());
   EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());
   EXPECT_EQ(restored_, 1);
 }
 
 // With train.state_seconds 0 nothing is kept.
-TEST_F(RankJobRestartTest, NothingIsKeptIfTheJobSaysSo) {
+TEST_P(RankJobRestartTest, NothingIsKeptIfTheJobSaysSo) {
   state_seconds_ = 0;
   EXPECT_TRUE(Run(v1::AveragingSpec::AVERAGE, 1, {kSteps, 0, false}).empty());
   EXPECT_FALSE(Run(v1::AveragingSpec::AVERAGE, 2, {}).empty());

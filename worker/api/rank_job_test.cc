@@ -182,13 +182,15 @@ TEST_F(RankJobTest, ListsMustBeEqual) {
   };
   const std::vector<Case> cases = {
       {[](Program& program) { program.tensors[1].name = "offset"; },
-       "number 1 is parameter bias [2] on rank 0 and parameter offset [2] on rank 2"},
+       "number 1 is float32 parameter bias [2] on rank 0 and float32 parameter offset [2] on rank 2"},
       {[&](Program& program) { program.tensors[0].shape = other_shape; },
-       "number 0 is parameter matrix [2 x 3] on rank 0 and parameter matrix [3 x 2] on rank 2"},
+       "number 0 is float32 parameter matrix [2 x 3] on rank 0 and float32 parameter matrix [3 x 2] on rank 2"},
       {[](Program& program) { program.tensors.pop_back(); },
-       "number 2 is buffer count [] on rank 0 and nothing on rank 2"},
+       "number 2 is float32 buffer count [] on rank 0 and nothing on rank 2"},
       {[](Program& program) { program.tensors[2].kind = HOOKE_PARAMETER; },
-       "number 2 is buffer count [] on rank 0 and parameter count [] on rank 2"},
+       "number 2 is float32 buffer count [] on rank 0 and float32 parameter count [] on rank 2"},
+      {[](Program& program) { program.tensors[1].type = HOOKE_BFLOAT16; },
+       "number 1 is float32 parameter bias [2] on rank 0 and bfloat16 parameter bias [2] on rank 2"},
   };
   for (const Case& c : cases) {
     Run(3, [&](RankJob& job, Program& program, int rank) {
@@ -212,8 +214,8 @@ TEST_F(RankJobTest, RefusesTensors) {
       {[](Program& program) { program.tensors[1].name = ""; }, "tensor 1 () has no name"},
       {[](Program& program) { program.tensors[1].name = "a\nb"; }, "has a name that is not visible UTF-8"},
       {[](Program& program) { program.tensors[1].name = "matrix"; }, "tensor 1 (matrix) has the name of another one"},
-      {[](Program& program) { program.tensors[1].type = HOOKE_BFLOAT16; }, "tensor 1 (bias) is not float32"},
-      {[](Program& program) { program.tensors[1].type = 77; }, "tensor 1 (bias) is not float32"},
+      {[](Program& program) { program.tensors[1].type = HOOKE_FLOAT64; }, "tensor 1 (bias) is float64; Hooke trains"},
+      {[](Program& program) { program.tensors[1].type = 77; }, "tensor 1 (bias) is unknown type; Hooke trains"},
       {[](Program& program) { program.tensors[1].device = 0; }, "tensor 1 (bias) is on device 0"},
       {[](Program& program) { program.tensors[1].kind = 7; }, "is neither a parameter nor a buffer"},
       {[](Program& program) { program.tensors[1].dimensions = 17; }, "has more than 16 dimensions"},

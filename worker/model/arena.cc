@@ -16,6 +16,8 @@ uint64_t Aligned(uint64_t values) {
   return (values + kStep - 1) / kStep * kStep;
 }
 
+uint64_t GradientsOf(const Arena::Sizes& sizes) { return sizes.gradients.value_or(sizes.parameters); }
+
 }  // namespace
 
 absl::StatusOr<ArenaMemory> AllocateOnHeap(uint64_t values) {
@@ -33,7 +35,7 @@ absl::StatusOr<ArenaMemory> AllocateOnHeap(uint64_t values) {
 
 absl::StatusOr<Arena> Arena::Make(const Sizes& sizes, const ArenaAllocator& allocate) {
   const uint64_t values =
-      Aligned(sizes.parameters + sizes.buffers) + Aligned(sizes.parameters) + Aligned(sizes.statistics);
+      Aligned(sizes.parameters + sizes.buffers) + Aligned(GradientsOf(sizes)) + Aligned(sizes.statistics);
   absl::StatusOr<ArenaMemory> memory = allocate(values);
   if (!memory.ok()) return memory.status();
   if (memory->values.size() < values || reinterpret_cast<uintptr_t>(memory->values.data()) % kArenaAlignment != 0) {
@@ -46,9 +48,9 @@ absl::StatusOr<Arena> Arena::Make(const Sizes& sizes, const ArenaAllocator& allo
 
 Arena::Arena(const Sizes& sizes, ArenaMemory memory) : sizes_(sizes), owner_(std::move(memory.owner)) {
   const uint64_t gradients = Aligned(sizes.parameters + sizes.buffers);
-  const uint64_t statistics = gradients + Aligned(sizes.parameters);
+  const uint64_t statistics = gradients + Aligned(GradientsOf(sizes));
   vector_ = memory.values.first(sizes.parameters + sizes.buffers);
-  gradients_ = memory.values.subspan(gradients, sizes.parameters);
+  gradients_ = memory.values.subspan(gradients, GradientsOf(sizes));
   statistics_ = memory.values.subspan(statistics, sizes.statistics);
 }
 

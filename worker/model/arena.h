@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -40,6 +41,9 @@ class Arena {
     uint64_t buffers = 0;
     // Values that are reduced along with the gradients, such as the loss.
     uint64_t statistics = 0;
+    // By default there is one gradient for each parameter. A model with 16-bit parameters keeps some elsewhere
+    // (worker/training/narrow_tensors.h).
+    std::optional<uint64_t> gradients = std::nullopt;
   };
 
   // Makes an arena whose values are all zero. INVALID_ARGUMENT: the allocator's memory is too short or not aligned.
@@ -50,7 +54,7 @@ class Arena {
   absl::Span<float> vector() const { return vector_; }
   absl::Span<float> parameters() const { return vector_.first(sizes_.parameters); }
   absl::Span<float> buffers() const { return vector_.subspan(sizes_.parameters); }
-  // One gradient for each parameter, in the order of the parameters.
+  // In the order of the parameters.
   absl::Span<float> gradients() const { return gradients_; }
   absl::Span<float> statistics() const { return statistics_; }
 

@@ -76,7 +76,10 @@ absl::Status RankRun::BuildModel() {
                                                    " pixels; model ", job_.model().name(), " wants ",
                                                    model_->input_values(), " values"));
   }
-  absl::StatusOr<Arena> arena = MakeGroupArena(*task_.group, model_->layout(), kTrainingStatistics);
+  absl::StatusOr<Arena> arena = Arena::Make({.parameters = model_->layout().parameter_values(),
+                                             .buffers = model_->layout().buffer_values(),
+                                             .statistics = kTrainingStatistics},
+                                            GroupAllocator(*task_.group));
   if (!arena.ok()) return arena.status();
   arena_ = std::make_unique<Arena>(*std::move(arena));
   if (absl::Status status = model_->Bind(*arena_); !status.ok()) return status;

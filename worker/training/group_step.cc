@@ -64,9 +64,24 @@ GroupStep::Plan GroupStep::MakePlan(const ModelLayout& layout, uint64_t bucket_b
   return plan;
 }
 
+GroupStep::Plan GroupStep::MakeTypedPlan(absl::Span<const TypedGradient> gradients, uint64_t bucket_bytes) {
+  Plan plan;
+  plan.typed = PlanTypedBuckets(gradients, bucket_bytes);
+  plan.bucket_of.resize(gradients.size());
+  for (size_t b = 0; b < plan.typed.size(); ++b) {
+    const std::vector<size_t>& parameters = plan.typed[b].parameters;
+    plan.buckets.push_back({parameters.empty() ? 0 : parameters.back(), parameters.size(), {}});
+    for (size_t parameter : parameters) plan.bucket_of[parameter] = b;
+  }
+  return plan;
+}
+
 absl::StatusOr<std::unique_ptr<GroupStep>> GroupStep::Make(const Dependencies& deps, const GroupStepOptions& options) {
   const GroupStepOptions effective = Effective(options, deps.group->size());
-  std::unique_ptr<GroupStep> step(new GroupStep(deps, effective, MakePlan(*deps.layout, effective.bucket_bytes)));
+  std::unique_ptr<GroupStep> step(new GroupStep(deps, effective,
+                                                deps.gradients.empty()
+                                                    ? MakePlan(*deps.layout, effective.bucket_bytes)
+                                                    : MakeTypedPlan(deps.gradients, effective.bucket_bytes)));
   if (absl::Status status = step->MakeOptimizers(); !status.ok()) return status;
   if (absl::Status status = step->OpenLanes(); !status.ok()) return status;
   if (absl::Status status = step->MakeOrders(); !status.ok()) return status;
@@ -147,6 +162,16 @@ std::vector<TensorList> GroupStep::GradientLists() const {
   const Arena& arena = *deps_.arena;
   std::vector<TensorList> lists;
   lists.reserve(plan_.buckets.size());
+  for (size_t b = 0; b + 1 < plan_.typed.size(); ++b) lists.push_back(ListOf(deps_.gradients, plan_.typed[b]));
+  if (!plan_.typed.empty()) {
+    std::vector<absl::Span<char>> last;
+    const TensorList gradients = ListOf(deps_.gradients, plan_.typed.back());
+    last.assign(gradients.pieces().begin(), gradients.pieces().end());
+    last.push_back(MutableBytesOf(arena.buffers()));
+    last.push_back(MutableBytesOf(arena.statistics()));
+    lists.emplace_back(DataType::kFloat32, last);
+    return lists;
+  }
   for (const Bucket& bucket : plan_.buckets) {
     const absl::Span<float> own = arena.gradients().subspan(bucket.values.begin, bucket.values.size());
     const bool last = &bucket == &plan_.buckets.back();

@@ -21,7 +21,8 @@
 // travel during the next forward pass, and each layer waits for its own. Without overlap there is one collective after
 // backward and, with rooted and sharded, one more after the optimizer.
 //
-// Loss and float buffers are averaged along with the gradients, in the bucket of the first layers.
+// Loss and float buffers are averaged along with the gradients, in the bucket of the first layers. If gradients are of
+// several types, that is the first float32 gradients' bucket.
 //
 // All calls come from one thread. After an error the group is unusable.
 
@@ -35,6 +36,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "algorithms/optimizer.h"
 #include "mpi_group/group.h"
 #include "mpi_group/issue_order/bucket_plan.h"
@@ -43,6 +45,7 @@
 #include "worker/model/model.h"
 #include "worker/model/model_layout.h"
 #include "worker/report/reporter.h"
+#include "worker/training/gradient_buckets.h"
 
 namespace hooke {
 
@@ -69,6 +72,9 @@ class GroupStep {
     // The arena has the sizes of the layout. The first of its statistics is the step's loss. All statistics are
     // averaged over the ranks.
     const Arena* arena = nullptr;
+    // The gradients of all parameters, if not all of them are float32. Otherwise empty: they are the arena's. Only for
+    // all-reduce, without an optimizer.
+    absl::Span<const TypedGradient> gradients;
     // `nullopt`: the servers or the user's program step instead, and `kind` must be kAllReduce.
     std::optional<OptimizerOptions> optimizer;
     Reporter* reporter = nullptr;
@@ -115,10 +121,12 @@ class GroupStep {
  private:
   // How the values are divided into buckets of gradients.
   struct Plan {
-    std::vector<Bucket> buckets;
-    std::vector<size_t> bucket_of;  // The bucket of each parameter.
+    std::vector<Bucket> buckets;     // Without `values`, if there are `typed` ones.
+    std::vector<size_t> bucket_of;   // The bucket of each parameter.
+    std::vector<TypedBucket> typed;  // Empty if all gradients are float32.
   };
   static Plan MakePlan(const ModelLayout& layout, uint64_t bucket_bytes);
+  static Plan MakeTypedPlan(absl::Span<const TypedGradient> gradients, uint64_t bucket_bytes);
 
   GroupStep(const Dependencies& deps, const GroupStepOptions& options, Plan plan);
 

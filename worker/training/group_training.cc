@@ -51,6 +51,7 @@ RankZeroCall GroupTraining::CallFor(absl::Duration timeout) const {
 
 absl::StatusOr<uint64_t> GroupTraining::Begin() {
   deps_.reporter->Enter(Phase::ATTACHING);
+  GatherNarrow();
   Attached attached;
   if (deps_.center != nullptr) {
     absl::StatusOr<Attached> center = BeginFromCenter();
@@ -60,6 +61,7 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
   }
   absl::Status status = deps_.group->Broadcast(TensorList(deps_.arena->vector()), 0);
   if (!status.ok()) return status;
+  ScatterNarrow();
   if (deps_.center != nullptr) OpenExchange(attached);
   if (absl::Status made = MakeGroupStep(); !made.ok()) return made;
   step_ = last_begun_ = attached.last_sequence;
@@ -191,6 +193,7 @@ absl::Status GroupTraining::MakeGroupStep() {
   deps.group = deps_.group;
   deps.layout = deps_.layout;
   deps.arena = deps_.arena;
+  if (deps_.narrow != nullptr) deps.gradients = deps_.narrow->gradients();
   if (StepsLocally()) deps.optimizer = options_.optimizer;
   deps.reporter = deps_.reporter;
   deps.collective_timeout = options_.collective_timeout;
@@ -230,7 +233,9 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
   }
   if (state_ != nullptr) state_->Propose(StateStatistics());
+  if (deps_.narrow != nullptr) deps_.narrow->GatherBuffers();
   absl::StatusOr<float> mean = group_step_->Finish(loss, learning_rate);
+  if (deps_.narrow != nullptr) deps_.narrow->ScatterBuffers();
   if (mean.ok()) NoteMissed();
   if (mean.ok() && state_ != nullptr) state_->Learn(StateStatistics());
   return mean;
@@ -238,6 +243,7 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
 
 absl::Status GroupTraining::EndStep(const StepDone& done) {
   step_ = done.step;
+  if (deps_.narrow != nullptr && !StepsLocally()) deps_.narrow->WidenGradients();
   if (exchange_ != nullptr) exchange_->AddGradient();
   deps_.reporter->ReportStep(done);
   const ExchangePlan plan = PlanAfter(step_);
@@ -247,11 +253,22 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
     if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
   }
   if (planner_ != nullptr) planner_->NoteStepTime(options_.clock() - step_began_);
+  if (plan.begins || plan.finishes) GatherNarrow();
   if (absl::Status status = Exchange(plan); !status.ok()) return status;
+  if (plan.begins || plan.finishes) ScatterNarrow();
   if (state_ == nullptr || !TakesState(plan)) return absl::OkStatus();
   if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
+  GatherNarrow();
   state_->Take(step_, deps_.arena->vector());
   return absl::OkStatus();
+}
+
+void GroupTraining::GatherNarrow() const {
+  if (deps_.narrow != nullptr) deps_.narrow->Gather();
+}
+
+void GroupTraining::ScatterNarrow() const {
+  if (deps_.narrow != nullptr) deps_.narrow->Scatter();
 }
 
 // Returns whether to take a state after this step. A state is taken right after an exchange, because a restarted group
@@ -302,6 +319,7 @@ absl::Status GroupTraining::Finish(uint64_t step) {
   deps_.reporter->Enter(Phase::FINISHING);
   if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
   if (Exchanges()) {
+    GatherNarrow();
     uint64_t sequence = step;
     if (step != options_.rhythm.steps_total) {
       absl::StatusOr<uint64_t> last = ExchangeEarly(step);
@@ -309,6 +327,7 @@ absl::Status GroupTraining::Finish(uint64_t step) {
       sequence = *last;
     }
     if (absl::Status status = SaveCenter(sequence); !status.ok()) return status;
+    ScatterNarrow();
   }
   // No rank leaves before all have ended, because a rank that has left looks like one that died.
   return deps_.group->Barrier();
@@ -352,11 +371,13 @@ absl::Status GroupTraining::WithCenter(const std::string& purpose, const std::fu
     return absl::OkStatus();
   }
   // The center replaces the group's values in the arena while `work` uses it.
+  GatherNarrow();
   const absl::Span<float> vector = deps_.arena->vector();
   const std::vector<float> own(vector.begin(), vector.end());
   const RankZeroCall call = CallFor(options_.exchange_timeout + TransferTime(vector.size()));
   absl::Status status = PullInGroup(*deps_.group, *deps_.center, call, vector);
   if (status.ok()) {
+    ScatterNarrow();
     status = work();
   } else if (!IsFatalExchangeError(status)) {
     // If the servers failed, the next exchange repairs a lost shard. If the group failed, the next collective shows it.
@@ -364,6 +385,7 @@ absl::Status GroupTraining::WithCenter(const std::string& purpose, const std::fu
     status = absl::OkStatus();
   }
   std::copy(own.begin(), own.end(), vector.begin());
+  ScatterNarrow();
   return status;
 }
 

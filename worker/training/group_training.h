@@ -46,6 +46,7 @@
 #include "worker/report/reporter.h"
 #include "worker/training/group_state.h"
 #include "worker/training/group_step.h"
+#include "worker/training/narrow_tensors.h"
 #include "worker/training/rank_zero.h"
 
 namespace hooke {
@@ -58,6 +59,9 @@ struct GroupTrainingDependencies {
   Reporter* reporter = nullptr;
   // Null: there are no servers, and the group trains alone.
   CenterClient* center = nullptr;
+  // The model's 16-bit tensors; null if all are float32. The training gathers and scatters them where it reads and
+  // writes the vector. GroupTrainingOptions::optimizer must then be nullopt.
+  NarrowTensors* narrow = nullptr;
 };
 
 // The steps_total of a training whose length is not known.
@@ -171,6 +175,8 @@ class GroupTraining {
   bool KeepsValues() const;
   bool HasState() const;
   bool TakesState(const ExchangePlan& plan) const;
+  void GatherNarrow() const;
+  void ScatterNarrow() const;
   void OpenExchange(const Attached& attached);
   absl::Status Exchange(const ExchangePlan& plan);
   absl::StatusOr<uint64_t> ExchangeEarly(uint64_t step);

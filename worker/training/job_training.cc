@@ -111,15 +111,13 @@ absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& sta
   return options;
 }
 
-absl::StatusOr<Arena> MakeGroupArena(Group& group, const ModelLayout& layout, uint64_t statistics) {
-  auto allocate = [&group](uint64_t values) -> absl::StatusOr<ArenaMemory> {
+ArenaAllocator GroupAllocator(Group& group) {
+  return [&group](uint64_t values) -> absl::StatusOr<ArenaMemory> {
     if (group.size() == 1) return AllocateOnHeap(values);
     absl::StatusOr<absl::Span<float>> memory = AllocateSharedValues<float>(group, values);
     if (!memory.ok()) return memory.status();
     return ArenaMemory{*memory, nullptr};
   };
-  return Arena::Make(
-      {.parameters = layout.parameter_values(), .buffers = layout.buffer_values(), .statistics = statistics}, allocate);
 }
 
 std::unique_ptr<DialedCenter> DialCenter(const v1::GroupStart& start, const v1::JobSpec& job,

@@ -54,8 +54,9 @@ struct RankNumbers {
 absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& start, const v1::JobSpec& job,
                                                        const RankNumbers& numbers);
 
-// Makes the arena of a rank. It is one piece of memory, which the ranks of a node share if the group can. Collective.
-absl::StatusOr<Arena> MakeGroupArena(Group& group, const ModelLayout& layout, uint64_t statistics);
+// Allocates memory that the ranks of a node share if the group can. The allocator is collective, and `group` outlives
+// it.
+ArenaAllocator GroupAllocator(Group& group);
 
 // The center's client, and the connections that it uses.
 struct DialedCenter {
