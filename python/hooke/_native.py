@@ -181,8 +181,12 @@ class Native:
         self._pid = os.getpid()
         self._job = _JOB()
         self._call("hooke_join", API_VERSION, ctypes.byref(self._job), job=False)
+        # Of calls that come in each step: made once, and passed to every call.
+        self._gradient_ready = self._library.hooke_gradient_ready
         self._mean_loss = ctypes.c_float()
         self._step = ctypes.c_uint64()
+        self._due = ctypes.c_int()
+        self._done = _Step()
 
     def in_own_process(self) -> bool:
         """False in a process that was forked from the one that joined, for instance a worker of a DataLoader."""
@@ -193,7 +197,10 @@ class Native:
             raise misuse(f"{name} was called in process {os.getpid()}, a child of process {self._pid}, which joined the job; only that one may call Hooke")
         code = getattr(self._library, name)(*((self._job,) if job else ()), *arguments)
         if code:
-            raise Error(code, self._library.hooke_message().decode(errors="replace"))
+            raise self._error(code)
+
+    def _error(self, code: int) -> Error:
+        return Error(code, self._library.hooke_message().decode(errors="replace"))
 
     def place(self) -> Place:
         place = _Place()
@@ -219,20 +226,23 @@ class Native:
         return first.value
 
     def gradient_ready(self, index: int) -> None:
-        self._call("hooke_gradient_ready", index)
+        # One call for each parameter: without what _call() does besides. The library refuses other processes, too.
+        code = self._gradient_ready(self._job, index)
+        if code:
+            raise self._error(code)
 
     def combine(self, loss: float, used: Optional[ctypes.Array] = None) -> float:
         self._call("hooke_combine", loss, ctypes.byref(self._mean_loss), used)
         return self._mean_loss.value
 
     def end_step(self, samples: int, epoch: float) -> int:
-        self._call("hooke_end_step", ctypes.byref(_Step(samples, epoch)), ctypes.byref(self._step))
+        self._done.samples, self._done.epoch = samples, epoch
+        self._call("hooke_end_step", ctypes.byref(self._done), ctypes.byref(self._step))
         return self._step.value
 
     def state_due(self) -> bool:
-        due = ctypes.c_int()
-        self._call("hooke_state_due", ctypes.byref(due))
-        return bool(due.value)
+        self._call("hooke_state_due", ctypes.byref(self._due))
+        return bool(self._due.value)
 
     def save_state(self, state: bytes) -> None:
         self._call("hooke_save_state", state, len(state))

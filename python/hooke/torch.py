@@ -167,20 +167,24 @@ class Job(_job.Job):
         if self._left:
             return
         if not self._in_backward:
-            if not self._begun:
-                raise misuse("backward() came before training had begun: call job.begin() after wrap(), before the first forward pass")
-            if self._to_keep:
-                self._keep_state()
-            self._in_backward = True
-            self._backwards += 1
-            self._combining = not self._holding and self._backwards >= self.accumulate
-            torch.autograd.Variable._execution_engine.queue_callback(self._after_backward)
-        if not self._arena.gradients_travel:
+            self._begin_backward()
+        arena = self._arena
+        if not arena.gradients_travel:
             return
-        self._arena.used[index] = 1
-        self._arena.adopt_gradient(index)
+        arena.used[index] = 1
+        arena.adopt_gradient(index)
         if self._combining:
             self._native.gradient_ready(index)
+
+    def _begin_backward(self) -> None:
+        if not self._begun:
+            raise misuse("backward() came before training had begun: call job.begin() after wrap(), before the first forward pass")
+        if self._to_keep:
+            self._keep_state()
+        self._in_backward = True
+        self._backwards += 1
+        self._combining = not self._holding and self._backwards >= self.accumulate
+        torch.autograd.Variable._execution_engine.queue_callback(self._after_backward)
 
     def _after_backward(self) -> None:
         self._in_backward = False

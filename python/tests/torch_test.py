@@ -156,6 +156,14 @@ class SameAsWithout(unittest.TestCase):
         for name, value in after.items():
             torch.testing.assert_close(model.state_dict()[name], value, rtol=0, atol=0)
 
+    def test_model_with_channels_last_keeps_its_values(self):
+        model = nn.Conv2d(2, 3, 3).to(memory_format=torch.channels_last)
+        before = model.weight.detach().clone()
+        wrapped(model, OPTIMIZERS["sgd"](model.parameters()))
+        torch.testing.assert_close(model.weight.detach(), before, rtol=0, atol=0)
+        images = torch.randn(2, 2, 8, 8).contiguous(memory_format=torch.channels_last)
+        self.assertTrue(model(images).is_contiguous(memory_format=torch.channels_last))
+
     def test_copies_of_the_model_are_ordinary_models(self):
         for steps in (0, 1):
             _, native, model, optimizer = wrapped()

@@ -32,13 +32,17 @@ class Mlp(nn.Module):
 
 
 class LeNet(nn.Module):
+    channels_last = False
+
     def __init__(self):
         super().__init__()
         self.conv1, self.conv2 = nn.Conv2d(1, 32, 5, padding=2), nn.Conv2d(32, 64, 5, padding=2)
         self.fc1, self.fc2 = nn.Linear(64 * 7 * 7, 512), nn.Linear(512, CLASSES)
 
     def forward(self, images):
-        x = functional.relu(functional.max_pool2d(self.conv1(images), 2))
+        # Channels last, as in the built-in trainer: that takes a quarter less time. With one channel, contiguous() would leave the strides alone.
+        x = images.view(-1, 28, 28, 1).permute(0, 3, 1, 2)
+        x = functional.relu(functional.max_pool2d(self.conv1(x), 2))
         x = functional.relu(functional.max_pool2d(self.conv2(x), 2))
         return self.fc2(functional.relu(self.fc1(x.flatten(1))))
 
@@ -108,12 +112,14 @@ def main():
     parser.add_argument("--rendezvous", help="with --by=ddp: path of a file that does not exist yet, the same for all ranks")
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--channels-last", action="store_true", help="lenet: the layout of images in memory that the built-in trainer has")
     parser.add_argument("--train", required=True, help="prefix of the IDX files")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     inputs, labels = samples_of(arguments)
     model = MODELS[arguments.model]()
+    model.channels_last = arguments.channels_last
     model, optimizer = combined(arguments, model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9))
     step, said, speaks = 0, time.monotonic(), arguments.by != "hooke" or arguments.rank == 0
     own = torch.arange(arguments.rank, len(labels), arguments.size)
