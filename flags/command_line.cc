@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hooke {
 namespace {
@@ -157,6 +158,12 @@ Parsed Command::Parse(int argc, const char* const* argv) {
     std::ostringstream out;
     app_->exit(asked, out, out);
     parsed.help = out.str();
+  } catch (const CLI::ExtrasError& error) {
+    // CLI11 lists several of them in the reverse order.
+    const std::vector<std::string> words = app_->remaining(/*recurse=*/true);
+    parsed.error = words.size() < 2
+                       ? error.what()
+                       : absl::StrCat("The following arguments were not expected: ", absl::StrJoin(words, " "));
   } catch (const CLI::ParseError& error) {
     parsed.error = error.what();
   }

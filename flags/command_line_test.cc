@@ -106,6 +106,7 @@ TEST(CommandLineTest, NamesMistakes) {
       {{"job", "--needy=a"}, "--needy requires --other"},
       {{"job", "--ranges=2"}, "The following argument was not expected: --ranges=2"},
       {{"job", "extra"}, "The following argument was not expected: extra"},
+      {{"job", "--range", "2", "extra"}, "The following arguments were not expected: --range 2 extra"},
   };
   for (const Mistake& mistake : mistakes) {
     const Parsed parsed = Parse(command, mistake.words);

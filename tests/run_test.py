@@ -86,9 +86,10 @@ class Run(unittest.TestCase):
         self.assertEqual(self.asked(), [f"test {flags} --runs_per_test=3 //...", "shutdown"])
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
 
-    def test_torch_names_the_test_that_all_tests_leave_out(self):
-        self.start("", self.results('<testcase name="a"/>'), "--torch", "--test_output=all").communicate(timeout=SECONDS)
-        self.assertRegex(self.asked()[0], "--test_output=all //python/tests:current_torch_test$")
+    def test_names_of_the_tests_that_all_tests_leave_out(self):
+        for flag, name in {"--torch": "current_torch_test", "--frameworks": "frameworks_test"}.items():
+            self.start("", self.results('<testcase name="a"/>'), flag, "--test_output=all").communicate(timeout=SECONDS)
+            self.assertRegex(self.asked()[-2], f"--test_output=all //python/tests:{name}$")
 
     def test_a_failure_of_bazel_is_not_hidden_by_tests_that_passed(self):
         process = self.start("sys.exit(3)", self.results('<testcase name="a"/>'), "//a/...")

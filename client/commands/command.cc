@@ -166,8 +166,12 @@ int RunCommandLine(int argc, const char* const* argv, Invocation& invocation) {
   }
   const std::string unknown = parsed.command.empty() ? UnknownCommand(*program, argc, argv) : "";
   if (!unknown.empty()) return Report(invocation, absl::InvalidArgumentError(unknown), kUsage);
-  *invocation.err << "hooke: " << parsed.error << "\nhooke: `hooke " << parsed.command
-                  << (parsed.command.empty() ? "" : " ") << "--help` says what is allowed" << std::endl;
+  *invocation.err << "hooke: " << parsed.error;
+  if (parsed.command == "run" && invocation.command.empty()) {
+    *invocation.err << "\nhooke: the program to run comes after --, as in `hooke run --ranks 2 -- python3 train.py`";
+  }
+  *invocation.err << "\nhooke: `hooke " << parsed.command << (parsed.command.empty() ? "" : " ")
+                  << "--help` says what is allowed" << std::endl;
   return kUsage;
 }
 

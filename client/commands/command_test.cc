@@ -252,6 +252,9 @@ TEST_F(CommandTest, WrongCommandLines) {
       {{"jobs", "--output", "xml"}, "hooke: --output: xml not in {table,json}"},
       {{"jobs", "--frob"}, "--frob"},
       {{"watch"}, "hooke: JOB is required\nhooke: `hooke watch --help` says what is allowed\n"},
+      {{"run", "--ranks", "2", "python3", "train.py"},
+       "hooke: The following arguments were not expected: python3 train.py\nhooke: the program to run comes after --, "
+       "as"},
       {{"up", "--workers", "0"}, "hooke: --workers: Value 0 not in range 1 to 64"},
       {{"jobs", "--coordinator", "nonsense"},
        "hooke: --coordinator: \"nonsense\" is no address, allowed is HOST:PORT or [IPv6]:PORT\n"},

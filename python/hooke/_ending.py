@@ -5,17 +5,26 @@ import builtins
 import os
 import sys
 import traceback
+from typing import List
 
-from hooke._native import Code, Error
+from hooke._native import HERE, Code, Error
 
 MESSAGE_BYTES_MAX = 2048
 FRAMES_MAX = 6
 
 
+def _frames(error: BaseException) -> List[traceback.FrameSummary]:
+    """The last frames of the program. Those of this package at the end say nothing to its author."""
+    frames = traceback.extract_tb(error.__traceback__)
+    while len(frames) > 1 and os.path.dirname(os.path.abspath(frames[-1].filename)) == str(HERE):
+        frames.pop()
+    return frames[-FRAMES_MAX:]
+
+
 def describe(error: BaseException) -> str:
     """Returns the exception's type and text, then its last frames, in at most MESSAGE_BYTES_MAX bytes."""
     said = "".join(traceback.format_exception_only(type(error), error)).strip()
-    lines = "".join(traceback.format_tb(error.__traceback__)[-FRAMES_MAX:]).splitlines()
+    lines = "".join(traceback.format_list(_frames(error))).splitlines()
     # Since 3.11 Python underlines the failed part of a line. The message will be one line, where that says nothing.
     frames = "\n".join(line for line in lines if line.strip(" ^~"))
     text = f"{said}\n{frames}".rstrip().encode(errors="replace")
@@ -33,18 +42,24 @@ def code_of(error: BaseException) -> Code:
     return Code.CANCELLED if isinstance(error, KeyboardInterrupt) else Code.INVALID_ARGUMENT
 
 
-class Ending:
-    """Calls `leave` when the process ends well, and `fail(code, message)`, which ends the process, when it does not.
+def is_of_another(error: BaseException) -> bool:
+    """Whether it only says that another rank, the worker or a server is gone: where the program was then is of no interest."""
+    return isinstance(error, Error) and error.code in (Code.UNAVAILABLE, Code.ABORTED)
 
-    An exception that ends the main thread counts as failed, and so does sys.exit, exit or quit with a status other than
-    0. The interpreter forgets a `raise SystemExit(1)` before it calls anybody, so that one cannot be seen. Exceptions of
+
+class Ending:
+    """Calls `fail(code, message)`, which ends the process, when an exception ends the main thread. Otherwise calls `at_exit(message)` at the process's end.
+
+    The latter runs while the interpreter still works, and cannot know the exit status: the interpreter forgets a `raise
+    SystemExit(1)` before it calls anybody. So it is to leave the job later, by the exit status that the process then has.
+    `message` is the text that sys.exit, exit or quit got instead of a status, and None if they got none. Exceptions of
     other threads do not count. Nothing happens in processes forked from this one.
     """
 
-    def __init__(self, leave, fail):
-        self._leave, self._fail = leave, fail
+    def __init__(self, at_exit, fail):
+        self._call_at_exit, self._fail = at_exit, fail
         self._pid = os.getpid()
-        self._status = None
+        self._message = None
         self._excepthook = sys.excepthook
         sys.excepthook = self._on_exception
         sys.exit = self._noting(sys.exit)
@@ -53,21 +68,19 @@ class Ending:
                 setattr(builtins, name, self._noting(getattr(builtins, name)))
         atexit.register(self._at_exit)
 
-    def goes_on(self) -> None:
-        """Says that the program runs on: an earlier sys.exit was caught."""
-        self._status = None
-
     def _noting(self, leave_program):
         def noting(status=None):
-            self._status = status
+            self._message = None if status is None or isinstance(status, int) else f"the program ended with: {status}"[:MESSAGE_BYTES_MAX]
             leave_program(status)
 
         return noting
 
     def _on_exception(self, kind, value, trace):
-        self._excepthook(kind, value, trace)
+        of_another = os.getpid() == self._pid and is_of_another(value)
+        if not of_another or self._excepthook is not sys.__excepthook__:
+            self._excepthook(kind, value, trace)
         if os.getpid() == self._pid:
-            self._end_failed(code_of(value), describe(value.with_traceback(trace)))
+            self._end_failed(code_of(value), value.message if of_another else describe(value.with_traceback(trace)))
 
     def _end_failed(self, code, message):
         for stream in (sys.stdout, sys.stderr):
@@ -80,12 +93,8 @@ class Ending:
     def _at_exit(self):
         if os.getpid() != self._pid:
             return
-        if self._status not in (None, 0, False):
-            if isinstance(self._status, int):
-                self._end_failed(Code.INVALID_ARGUMENT, f"the program called sys.exit({self._status})")
-            self._end_failed(Code.INVALID_ARGUMENT, f"the program ended with: {self._status}"[:MESSAGE_BYTES_MAX])
         try:
-            self._leave()
+            self._call_at_exit(self._message)
         except BaseException as error:
             traceback.print_exc()
             self._end_failed(code_of(error), describe(error))

@@ -44,14 +44,14 @@ class Job:
             _joined = self
         self._native = native
         self._place = native.place()
-        self._registered = self._begun = self._finished = self._left = False
+        self._registered = self._begun = self._finished = self._left = self._stopping = False
         self._epochs_planned = 0
         self._steps_per_epoch = 0
         self._first_step = self._step = 0
         self._epoch = None
         self._loss = math.nan
         self._objects = Objects()
-        self._ending = Ending(self.leave, native.fail) if _joined is self else None
+        self._ending = Ending(self._leave_at_exit, native.fail) if _joined is self else None
 
     # ---- Where the rank is ----
 
@@ -87,9 +87,15 @@ class Job:
         for epoch in range(first, count):
             self._epoch, before = epoch, self._step
             yield epoch
+            if self.all_reduce(int(self._stopping), "max"):
+                break
             self._check_epoch(epoch, self._step - before)
         self._epoch = None
         self.finish()
+
+    def stop(self) -> None:
+        """Ends training after this epoch: job.epochs() then ends on all ranks of the group. One rank is enough to call it."""
+        self._stopping = True
 
     def _check_epoch(self, epoch: int, steps: int) -> None:
         """Says so if an epoch took other steps than planned: schedules and restarts would be wrong."""
@@ -122,8 +128,6 @@ class Job:
             self._restore(*saved)
 
     def _end_step(self, samples: int, epoch: float = 0.0) -> None:
-        if self._ending:
-            self._ending.goes_on()
         self._step = self._native.end_step(samples, epoch)
 
     def state(self, **objects):
@@ -155,6 +159,12 @@ class Job:
             self._left = True
             self._take_back()
             self._native.leave()
+
+    def _leave_at_exit(self, message: Optional[str]) -> None:
+        if not self._left:
+            self._left = True
+            self._take_back()
+            self._native.leave_at_exit(message)
 
     def _take_back(self) -> None:
         """Moves values out of the job's memory, before it is freed."""

@@ -40,10 +40,15 @@ class Code(enum.IntEnum):
 class Error(RuntimeError):
     """What went wrong and what to do about it. `code` is a hooke.Code, `message` the text."""
 
+    __module__ = "hooke"  # Under that name programs know it, and so do its tracebacks.
+
     def __init__(self, code: int, message: str):
         super().__init__(message)
         self.code = Code(code)
         self.message = message
+
+    def __reduce__(self):
+        return Error, (self.code, self.message)
 
 
 def misuse(message: str) -> Error:
@@ -143,6 +148,7 @@ _ARGUMENTS = {
     "hooke_notice": [_JOB, ctypes.c_char_p],
     "hooke_finish": [_JOB],
     "hooke_leave": [_JOB],
+    "hooke_leave_at_exit": [_JOB, ctypes.c_char_p],
 }
 
 
@@ -155,12 +161,22 @@ def candidates() -> List[str]:
     return [str(HERE / LIBRARY), *([str(built)] if built.exists() else []), LIBRARY]
 
 
+def _mode() -> int:
+    """How to load the library. A TensorFlow that was imported before shows its own Protocol Buffers to everybody.
+
+    The library would call these instead of its own, and crash. So it then looks into its own libraries first. Not
+    always: that would go past an allocator of LD_PRELOAD.
+    """
+    others = hasattr(ctypes.CDLL(None), "_ZTVN6google8protobuf7MessageE")
+    return ctypes.DEFAULT_MODE | (os.RTLD_DEEPBIND if others else 0)
+
+
 def load() -> ctypes.CDLL:
     """Loads libhooke.so and declares its functions."""
     tried = []
     for path in candidates():
         try:
-            library = ctypes.CDLL(path)
+            library = ctypes.CDLL(path, _mode())
             for name, arguments in _ARGUMENTS.items():
                 getattr(library, name).argtypes = arguments
                 getattr(library, name).restype = ctypes.c_int
@@ -296,6 +312,10 @@ class Native:
     def leave(self) -> None:
         self._call("hooke_leave")
         self._job = _JOB()
+
+    def leave_at_exit(self, message: Optional[str]) -> None:
+        """Leaves when the process exits with status 0. If it exits with another one, the rank gives up with that message."""
+        self._call("hooke_leave_at_exit", None if message is None else message.encode(errors="replace"))
 
     def fail(self, code: int, message: str) -> None:
         """Ends the process at once with exit status 1."""

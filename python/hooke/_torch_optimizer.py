@@ -41,7 +41,7 @@ def attach_step(optimizer: torch.optim.Optimizer, before_step, after_step, steps
     @functools.wraps(own_step)
     def step(self, *arguments, **options):
         closure = arguments[0] if arguments else options.get("closure")
-        before_step(closure is not None)
+        before_step(self, closure is not None)
         if steps_locally:
             result = own_step(*arguments, **options)
         else:

@@ -57,7 +57,8 @@ class Job(_job.Job):
     ) -> Dict[str, numpy.ndarray]:
         """Moves arrays of float32 or float16 into the job, begins training, and returns the views to train. Collective, once.
 
-        Afterwards they have the values of the center. Change them in place.
+        Afterwards they have the values of the center. Change them in place. job.leave() replaces them in the dictionary
+        by copies, because their memory is the job's.
         """
         if self._registered:
             raise misuse("job.register() was called before: one job trains one set of parameters")
@@ -113,6 +114,10 @@ class Job(_job.Job):
             gradient.fill(0)
         self._keep_state()
         return self.step
+
+    def _take_back(self) -> None:
+        for views in (self._views, self._gradients, self._buffers):
+            views.update({name: view.copy() for name, view in views.items()})
 
     def evaluate(self, function):
         """Calls function(parameters) on the ranks of group 0 while they are the center's. See hooke.torch.Job.evaluate."""

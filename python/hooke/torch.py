@@ -84,14 +84,15 @@ class Job(_job.Job):
         self.accumulate = 1
         self._model = self._arena = self._sampler = None
         self._optimizers: List[torch.optim.Optimizer] = []
-        self._stepped = set()
+        self._stepped = set()  # Optimizers that have stepped since the last counted step.
+        self._may_step = set()  # Optimizers that have not stepped since the gradients were combined.
         self._schedulers = _torch_state.Schedulers()
         self._to_keep = None  # Set if a state is due: the part of it that data loading would change.
         self._generators_kept = None  # Of the state with which this start goes on.
         self._hooks, self._forward_hooks = [], []
         self._holding = 0  # Depth of no_sync().
         self._backwards = 0  # Since the gradients were last combined.
-        self._in_backward = self._combining = self._combined = False
+        self._in_backward = self._combining = False
         self._reported, self._loss_sent = math.nan, False
 
     # ---- The model ----
@@ -188,7 +189,7 @@ class Job(_job.Job):
 
     def _after_backward(self) -> None:
         self._in_backward = False
-        self._combined = False
+        self._may_step.clear()
         if self._combining:
             self._combine()
 
@@ -202,7 +203,7 @@ class Job(_job.Job):
         if self._arena.gradients_travel:
             self._arena.show_used()
         self._backwards = 0
-        self._combined = True
+        self._may_step.update(map(id, self._optimizers))
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -220,15 +221,15 @@ class Job(_job.Job):
         self._reported = _job.given_loss(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         self._loss_sent = False
 
-    def _before_step(self, has_closure: bool) -> None:
+    def _before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
         if self._finished or self._left:
             raise misuse("optimizer.step() came after training had ended: job.epochs() ends it after its last epoch")
         if has_closure:
             return  # It calls backward() itself.
-        self._check_combined()
+        self._check_combined(optimizer)
 
-    def _check_combined(self) -> None:
-        if self._combined:
+    def _check_combined(self, optimizer: torch.optim.Optimizer) -> None:
+        if id(optimizer) in self._may_step:
             return
         self._arena.check_places()  # A tensor that was moved may have lost its hook.
         if self._backwards and self._holding == 0 and self.accumulate > 1:
@@ -238,7 +239,8 @@ class Job(_job.Job):
         raise misuse("optimizer.step() came without a backward() of the wrapped model since the last step: call loss.backward() first")
 
     def _after_step(self, optimizer: torch.optim.Optimizer) -> None:
-        self._check_combined()
+        self._check_combined(optimizer)
+        self._may_step.discard(id(optimizer))
         for name, parameter in self._frozen:
             if parameter.requires_grad:
                 raise misuse(f"parameter {name} was frozen when the model was wrapped, and now requires a gradient: set requires_grad before wrap()")
@@ -249,7 +251,6 @@ class Job(_job.Job):
         self._stepped.add(id(optimizer))
         if len(self._stepped) == len(self._optimizers):
             self._stepped.clear()
-            self._combined = False
             if self._loss_sent:
                 self._reported, self._loss_sent = math.nan, False
             self._end_step(self._sampler.batch_size * self.accumulate if self._sampler else 0)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The examples run alone, on tiny sizes, and differ from their plain versions in few lines."""
+"""The examples run alone and on two ranks, on tiny sizes, and differ from their plain versions in few lines. Usage: examples_test.py MPIRUN..."""
 
 import difflib
 import os
@@ -15,6 +15,7 @@ PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 LIBRARY = os.environ.get("HOOKE_LIBRARY") or str(pathlib.Path("worker/api/libhooke.so").resolve())
 CHANGED_LINES_MAX = 8
 SECONDS = 240
+MPIRUN = []
 # Example -> flags that make it tiny.
 EXAMPLES = {
     "fashion_mnist_cnn": ["--samples=640", "--epochs=1"],
@@ -22,12 +23,15 @@ EXAMPLES = {
     "resnet_cifar": ["--samples=128", "--epochs=2", "--blocks=1"],
     "amp_accumulate": ["--samples=256", "--epochs=2"],
 }
+# Those on plain arrays have no plain version. They are in frameworks_test.py.
+OTHERS = {"jax_network", "tensorflow_network"}
 
 
-def run(name):
-    """Runs an example and returns its output."""
+def run(name, ranks=0):
+    """Runs an example and returns its output. On 0 ranks it runs without mpirun."""
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE), "HOOKE_LIBRARY": LIBRARY, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, str(PACKAGE / "examples" / f"{name}.py"), *EXAMPLES[name.replace("_plain", "")]]
+    environment.update({"OMP_NUM_THREADS": "1"} if ranks else {})
+    command = [*([*MPIRUN, "-n", str(ranks)] if ranks else []), sys.executable, str(PACKAGE / "examples" / f"{name}.py"), *EXAMPLES[name.replace("_plain", "")]]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS)
     if result.returncode:
         raise AssertionError(f"{name}: {result.stderr}")
@@ -37,7 +41,7 @@ def run(name):
 class Examples(unittest.TestCase):
     def test_every_example_has_a_plain_version(self):
         names = {path.stem for path in (PACKAGE / "examples").glob("*.py")}
-        self.assertEqual(names, set(EXAMPLES) | {f"{name}_plain" for name in EXAMPLES})
+        self.assertEqual(names, set(EXAMPLES) | {f"{name}_plain" for name in EXAMPLES} | OTHERS)
 
     def test_few_lines_differ(self):
         for name in EXAMPLES:
@@ -54,6 +58,11 @@ class Examples(unittest.TestCase):
                 self.assertRegex(output, r"^epoch 0: (accuracy|loss) [0-9.]+\n")
                 self.assertEqual(output.count("\n"), sum(int(flag.split("=")[1]) for flag in EXAMPLES[name] if "epochs" in flag) or 1)
 
+    def test_run_on_two_ranks(self):
+        for name in EXAMPLES:
+            self.assertEqual(len(re.findall(r"^epoch 0: (accuracy|loss) [0-9.]+$", run(name, 2), re.MULTILINE)), 2)
+
 
 if __name__ == "__main__":
-    unittest.main()
+    MPIRUN += sys.argv[1:]
+    unittest.main(argv=sys.argv[:1])

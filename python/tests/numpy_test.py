@@ -40,8 +40,11 @@ class Arrays(unittest.TestCase):
         self.assertEqual((job.gradients["w"].any(), job.step), (False, 200))
         self.assertEqual(job.evaluate(lambda p: float(p["b"][0])), float(parameters["b"][0]))
         job.finish()
+        trained = parameters["w"].tolist()
         job.leave()
         self.assertEqual(native.calls[-2:], ["finish", "leave"])
+        # The job's memory is gone.
+        self.assertEqual(parameters["w"].tolist(), trained)
 
     def test_float16(self):
         native = FakeNative()

@@ -3,7 +3,9 @@
 SCENARIO is the name of an entry of SCENARIOS, or of a function of this file for what is not training.
 """
 
+import contextlib
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -14,11 +16,20 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 import hooke.torch as hooke  # noqa: E402
 from hooke._torch_sampler import order  # noqa: E402
 
+def parameter_groups(parameters):
+    return [{"params": parameters[:2], "weight_decay": 0.0}, {"params": parameters[2:], "lr": 0.002}]
+
+
+def two_optimizers(parameters):
+    return [torch.optim.SGD(parameters[:2], lr=0.02, momentum=0.9), torch.optim.Adam(parameters[2:], lr=0.003)]
+
+
 SAMPLES, BATCH, EPOCHS = 400, 4, 2  # 50 steps of an epoch for each of two ranks; 100 in all.
 OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, lr=0.05),
     "momentum": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, weight_decay=1e-3, nesterov=True),
-    "adamw": lambda p: torch.optim.AdamW(p, lr=0.003),
+    "adamw": lambda p: torch.optim.AdamW(parameter_groups(list(p)), lr=0.003),
+    "two": lambda p: two_optimizers(list(p)),
 }
 # Scenario -> (optimizer, options of train).
 SCENARIOS = {
@@ -27,12 +38,14 @@ SCENARIOS = {
     "adamw": ("adamw", {}),
     "clipped": ("momentum", {"clip": 0.05}),
     "scheduled": ("momentum", {"schedule": True}),
-    "accumulated": ("momentum", {"accumulate": 5, "told": True}),
-    "accumulated_untold": ("adamw", {"accumulate": 5, "told": False, "clip": 0.05}),
+    "two_optimizers": ("two", {"clip": 0.05}),
+    # 50 steps of two backward passes.
+    "accumulated": ("momentum", {"accumulate": 2, "told": True}),
+    "accumulated_untold": ("adamw", {"accumulate": 2, "told": False, "clip": 0.05}),
+    "no_sync": ("momentum", {"accumulate": 2, "told": True, "no_sync": True}),
     "bfloat16": ("sgd", {"types": "bfloat16", "tolerance": 0.05}),
     # The last layer is float32.
     "mixed": ("momentum", {"types": "mixed", "tolerance": 0.05}),
-    "no_sync": ("momentum", {"accumulate": 5, "told": True, "no_sync": True}),
     # With torch.compile, which the plain training does without. Its default backend runs g++, for a minute on two cores.
     "compiled_before_wrap": ("momentum", {"compile": "before"}),
     "compiled_after_wrap": ("adamw", {"compile": "after"}),
@@ -92,10 +105,13 @@ def train(model, optimizer, scheduler, batches, clip=None, accumulate=1, job=Non
             continue
         if clip:
             nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimizer.step()
+        optimizers = optimizer if isinstance(optimizer, list) else [optimizer]
+        for each in optimizers:
+            each.step()
         if scheduler:
             scheduler.step()
-        optimizer.zero_grad()
+        for each in optimizers:
+            each.zero_grad()
 
 
 def plain(name, ranks, seed):
@@ -211,19 +227,89 @@ def scaler_skip(_):
     model, optimizer = small(job)
     job.begin()
     before = model[0].weight.clone()
-    (model(torch.randn(4, 3)).sum() * (float("inf") if job.rank else 1.0)).backward()
-    overflowed = any(not p.grad.isfinite().all() for p in model.parameters())
-    assert overflowed
+    loss = model(torch.randn(4, 3)).sum() * (float("inf") if job.rank else 1.0)
+    if hasattr(torch.amp, "GradScaler"):  # On the CPU since torch 2.3.
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert scaler.get_scale() == 2
+    else:
+        loss.backward()
+        assert any(not p.grad.isfinite().all() for p in model.parameters())
     optimizer.zero_grad()
     assert before.equal(model[0].weight) and job.step == 0
     step(model, optimizer)
     assert job.step == 1
 
 
+def stops(_):
+    """Rank 1 has enough of training in the midst of epoch 1, and rank 0 stops with it."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    sampler = job.sampler(80, batch_size=4)
+    steps, epochs = [], []
+    for epoch in job.epochs(5):
+        epochs.append(epoch)
+        for _ in DataLoader(range(80), batch_size=4, sampler=sampler):
+            if job.all_reduce(int(job.rank == 1 and epoch == 1 and job.step == 13), "max"):
+                job.stop()
+                break
+            step(model, optimizer)
+            steps.append(job.step)
+    assert (epochs, steps[-1]) == ([0, 1], 13), (epochs, steps)
+    print(f"stopped {job.rank}")
+
+
+def stops_after_an_epoch(_):
+    """One rank's call is enough."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    epochs = []
+    for epoch in job.epochs(5):
+        epochs.append(epoch)
+        step(model, optimizer)
+        if job.rank == 1 and epoch == 2:
+            job.stop()
+    assert epochs == [0, 1, 2], epochs
+    print(f"stopped {job.rank}")
+
+
+def skips(_):
+    """Rank 1 leaves a collective out and goes on to the next step."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    step(model, optimizer)
+    with says(job, r"rank 0 in call \d+: all-reduce \(sum\) of 1 float64.*, rank 1 in call \d+: all-reduce \(mean\) .*in the same order"):
+        if job.rank == 0:
+            job.all_reduce(1.0)
+        step(model, optimizer)
+
+
+def ends_early(_):
+    """Rank 1's data are at an end before rank 0's."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    for _ in range(3 - job.rank):
+        step(model, optimizer)
+
+
+@contextlib.contextmanager
+def says(job, pattern):
+    """Prints "said" and the rank if an error matches, then ends as a program does that knows nothing of it."""
+    try:
+        yield
+    except hooke.Error as error:
+        if re.search(pattern, error.message):
+            print(f"said {job.rank}", flush=True)
+        raise
+
+
 def other_models(_):
     job = hooke.init()
     model = nn.Linear(3, 3 + job.rank)
-    job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    with says(job, r"float32 parameter weight \[3 x 3\] on rank 0 and float32 parameter weight \[4 x 3\] on rank 1"):
+        job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
 
 
 def raises(_):
@@ -235,13 +321,36 @@ def raises(_):
             raise ValueError("rank 1 has had enough")
 
 
-def exits(_):
+def exits(_, leave=sys.exit):
     job = hooke.init()
     model, optimizer = small(job)
     for number in range(10**9):
         step(model, optimizer)
         if job.rank == 1 and number == 3:
-            sys.exit(4)
+            leave(4)
+
+
+def raises_system_exit(_):
+    def leave(status):
+        raise SystemExit(status)
+
+    exits(_, leave)
+
+
+def ends_well_by_system_exit(_):
+    job = hooke.init()
+    model, optimizer = small(job)
+    step(model, optimizer)
+    with contextlib.suppress(SystemExit):
+        sys.exit(3)
+    print(f"ends {job.rank}", flush=True)
+    raise SystemExit(0)
+
+
+def exits_alone(_):
+    """The exit status stays the program's."""
+    hooke.init()
+    raise SystemExit(3)
 
 
 def forks(_):

@@ -72,10 +72,11 @@ class Ranks(unittest.TestCase):
         for text in said:
             self.assertIn(text, output)
 
-    def fails(self, scenario, said):
+    def fails(self, scenario, *said):
         status, output = run(scenario)
         self.assertNotEqual(status, 0, output)
-        self.assertIn(said, output)
+        for text in said:
+            self.assertIn(text, output)
 
     def test_float16(self):
         for scenario in ("half", "half_arrays"):
@@ -105,10 +106,27 @@ class Ranks(unittest.TestCase):
         self.fails("raises", "ValueError: rank 1 has had enough")
 
     def test_rank_that_exits_ends_the_group(self):
-        self.fails("exits", "the program called sys.exit(4)")
+        for scenario in ("exits", "raises_system_exit"):
+            self.fails(scenario, "hooke: rank 1: INVALID_ARGUMENT: the program exited with status 4")
+
+    def test_exit_that_was_caught_and_exit_with_status_0(self):
+        self.passes("ends_well_by_system_exit", "ends 0", "ends 1")
+
+    def test_exit_status_of_a_rank_alone(self):
+        self.assertEqual(run("exits_alone", ranks=0)[0], 3)
 
     def test_models_that_differ_are_named(self):
-        self.fails("other_models", "float32 parameter weight [3 x 3] on rank 0 and float32 parameter weight [4 x 3] on rank 1")
+        self.fails("other_models", "said 0", "said 1")
+
+    def test_collective_that_one_rank_leaves_out_is_named(self):
+        self.fails("skips", "said 0", "said 1")
+
+    def test_rank_that_ends_early_is_named(self):
+        self.fails("ends_early", "combining the gradients: ", "hooke: rank 1: INVALID_ARGUMENT: leaving the job: ", "all ranks must call the same operations")
+
+    def test_one_rank_stops_all(self):
+        for scenario in ("stops", "stops_after_an_epoch"):
+            self.passes(scenario, "stopped 0", "stopped 1")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
 #!/usr/bin/python3
-"""Scripts submitted by hooke.submit: a job of two ranks trains as one process does with twice the batch, and each example trains in groups."""
+"""Scripts submitted by hooke.submit: a job of two ranks trains as one process does with twice the batch."""
 
-import os
 import pathlib
-import re
-import signal
 import sys
 import unittest
 
@@ -12,7 +9,6 @@ import unittest
 sys.dont_write_bytecode = True
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests")]
-import examples_test  # noqa: E402
 import hooke  # noqa: E402
 import rank_program  # noqa: E402
 import torch  # noqa: E402
@@ -20,9 +16,6 @@ import up_cluster  # noqa: E402
 
 SECONDS = 200
 EQUAL = ("sgd", "momentum", "adamw", "accumulated", "clipped")
-# The fourth is in jobs_test.py.
-RULES = {"small_gpt": "elastic", "resnet_cifar": "diloco", "amp_accumulate": "elastic"}
-FLAGS = {**examples_test.EXAMPLES, "resnet_cifar": ["--samples=512", "--epochs=2", "--blocks=1"]}  # A step of all ranks takes 256 samples.
 
 
 class Submit(unittest.TestCase):
@@ -52,27 +45,6 @@ class Submit(unittest.TestCase):
             for name, value in rank_program.plain(scenario, 2, seed).items():
                 self.assertLess((state[name] - value).abs().max().item(), 1e-5, f"{scenario}: {name}")
                 torch.testing.assert_close(other[2][name], state[name], rtol=0, atol=0)
-
-    def check_example(self, name, killed=False):
-        job = self.submit(2, {"rule": RULES[name], "interval": 1}, PACKAGE / f"examples/{name}.py", *FLAGS[name])
-        if killed:
-            for line in hooke.logs(job, follow=True):
-                found = re.search(r"group 1 rank 0 is there \(pid (\d+)\)", line)
-                if found:
-                    os.kill(int(found.group(1)), signal.SIGKILL)
-                    break
-        groups = self.wait(job)["groups"]
-        self.assertEqual([group["state"] for group in groups], ["finished"] * 2)
-        self.assertEqual([group["incarnation"] for group in groups], [1, 2 if killed else 1])
-
-    def test_small_gpt(self):
-        self.check_example("small_gpt")
-
-    def test_resnet_cifar(self):
-        self.check_example("resnet_cifar")
-
-    def test_amp_accumulate_with_a_killed_rank(self):
-        self.check_example("amp_accumulate", killed=True)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,17 @@ class Sampling(unittest.TestCase):
         self.assertEqual(native.plan, (0, 0))
         self.assertEqual(native.calls[-1], "finish")
 
+    def test_stop_ends_the_epochs(self):
+        job, native, model, optimizer = wrapped(ranks=1)
+        job.sampler(64, batch_size=4)
+        for epoch in job.epochs(5):
+            train(model, optimizer, 3)
+            if epoch == 1:
+                job.stop()
+        self.assertEqual((epoch, native.calls[-1]), (1, "finish"))
+        # That an epoch has fewer steps than planned is noticed, but not for the last one.
+        self.assertEqual(len(native.notices), 1)
+
     def test_accumulation_that_nobody_told_is_noticed(self):
         job, native, model, optimizer = wrapped()
         sampler = job.sampler(64, batch_size=4)

@@ -300,6 +300,35 @@ class Calls(unittest.TestCase):
             second.zero_grad()
         self.assertEqual(native.calls.count("end_step"), 3)
 
+    def test_optimizer_that_a_scaler_skips_does_not_hold_the_other_up(self):
+        """The first optimizer's step is skipped once, so that it makes the counted step full before the second one has stepped again."""
+        model = make_model()
+        first, second = torch.optim.SGD(model[0].parameters(), lr=0.1), torch.optim.SGD(model[3].parameters(), lr=0.1)
+        native = FakeNative()
+        hooke.torch.Job(native).wrap(model, [first, second])
+        for step in range(4):
+            model(inputs(step)).sum().backward()
+            if step != 1:
+                first.step()
+            second.step()
+            first.zero_grad()
+            second.zero_grad()
+        self.assertEqual(native.calls.count("end_step"), 3)
+        with self.assertRaisesRegex(hooke.Error, "without a backward"):
+            second.step()
+
+    def test_optimizers_with_a_backward_each(self):
+        model = make_model()
+        first, second = torch.optim.SGD(model[0].parameters(), lr=0.1), torch.optim.SGD(model[3].parameters(), lr=0.1)
+        native = FakeNative()
+        hooke.torch.Job(native).wrap(model, [first, second])
+        for _ in range(3):
+            for each in (first, first, second):
+                model(inputs(0)).sum().backward()
+                each.step()
+                each.zero_grad()
+        self.assertEqual(native.calls.count("end_step"), 3)
+
     def test_skipped_step_of_a_scaler_is_not_counted(self):
         _, native, model, optimizer = wrapped()
         for step in range(4):

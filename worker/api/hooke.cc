@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct hooke_job {
   std::unique_ptr<hooke::RankProcess> process;
   std::unique_ptr<hooke::RankJob> rank;
   pid_t pid = 0;
+  int number = -1;  // The rank's.
 };
 
 namespace hooke {
@@ -121,6 +123,7 @@ absl::Status Join(uint32_t api_version, hooke_job** job) {
   (*process)->reporter().Enter(v1::RankProgress::STARTING);
   auto made = std::make_unique<hooke_job>();
   made->pid = getpid();
+  made->number = (*process)->group().rank();
   RankJob::Dependencies deps;
   deps.group = &(*process)->group();
   deps.reporter = &(*process)->reporter();
@@ -131,13 +134,20 @@ absl::Status Join(uint32_t api_version, hooke_job** job) {
   return absl::OkStatus();
 }
 
+// Returns the error with what the program did. Another rank may have done something else, which the message tells in
+// terms of collectives.
+absl::Status During(absl::string_view what, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(what, ": ", status.message()));
+}
+
 absl::Status Leave(hooke_job* job) {
   if (job->rank->NeedsFinish()) {
-    if (absl::Status status = job->rank->Finish(); !status.ok()) return status;
+    if (absl::Status status = job->rank->Finish(); !status.ok()) return During("leaving the job", status);
   }
   // No rank leaves before all have come, because a rank that has left looks like one that died.
   absl::Status status = job->rank->Collective([](Group& group) { return group.Barrier(); });
-  if (!status.ok()) return status;
+  if (!status.ok()) return During("leaving the job", status);
   const uint64_t steps = job->rank->step();
   job->rank.reset();
   return job->process->Finish(steps);
@@ -151,6 +161,60 @@ std::string OneLine(absl::string_view text) {
     lines.push_back(Escaped(absl::StripAsciiWhitespace(line)));
   }
   return absl::StrJoin(lines, "; ");
+}
+
+// What hooke_leave_at_exit was told. A process joins once, so there is one.
+struct AtExit {
+  hooke_job* job = nullptr;  // Null if nothing is to be done.
+  std::optional<std::string> message;
+};
+
+AtExit& AtExitOfProcess() {
+  // Never destroyed: the handler runs among those of static objects.
+  static AtExit* const at_exit = new AtExit();
+  return *at_exit;
+}
+
+// Reports the failure with its whole text, for example a traceback, and ends the process. The standard error gets only
+// the first line, because the program has printed its traceback already.
+[[noreturn]] void GiveUp(hooke_job* job, absl::StatusCode code, absl::string_view text, int exit_status) {
+  int rank = -1;
+  // A forked process must not touch the rank's objects.
+  if (job != nullptr && job->pid == getpid() && job->process != nullptr) {
+    rank = job->number;
+    job->process->ReportFailure(absl::Status(code, OneLine(text)));
+  }
+  const std::vector<absl::string_view> lines = absl::StrSplit(text, absl::MaxSplits(absl::ByAnyChar("\r\n"), 1));
+  EndWithoutRank(kProgram, rank, absl::Status(code, OneLine(lines.front())), exit_status);
+}
+
+absl::Status LeaveOrError(hooke_job* job) try { return Leave(job); } catch (const std::exception& error) {
+  return absl::InternalError(error.what());
+}
+
+// The handler of exit(). The thread's Message() is destroyed by then.
+void EndAtExit(int exit_status, void* /*argument*/) {
+  const AtExit& at_exit = AtExitOfProcess();
+  hooke_job* const job = at_exit.job;
+  if (job == nullptr || job->pid != getpid()) return;
+  if (exit_status == 0) {
+    const absl::Status left = LeaveOrError(job);
+    if (!left.ok()) GiveUp(job, left.code(), left.message(), 1);
+    return;
+  }
+  const std::string reason = at_exit.message.value_or(absl::StrCat("the program exited with status ", exit_status));
+  GiveUp(job, absl::StatusCode::kInvalidArgument, reason, exit_status);
+}
+
+// Registers EndAtExit once.
+absl::Status LeaveAtExit(hooke_job* job, const char* message) {
+  static const int failed = on_exit(EndAtExit, nullptr);
+  if (failed != 0) return absl::ResourceExhaustedError("the process has no room for another exit handler");
+  AtExit& at_exit = AtExitOfProcess();
+  at_exit.job = job;
+  at_exit.message.reset();
+  if (message != nullptr) at_exit.message = message;
+  return absl::OkStatus();
 }
 
 absl::Status CheckValues(const void* values, uint64_t count, hooke_type type) {
@@ -219,7 +283,7 @@ hooke_code hooke_combine(hooke_job* job, float loss, float* mean_loss, uint8_t* 
   return Guarded(job, [&] {
     const absl::StatusOr<float> mean = job->rank->Combine(loss, used);
     if (mean.ok() && mean_loss != nullptr) *mean_loss = *mean;
-    return mean.status();
+    return hooke::During("combining the gradients", mean.status());
   });
 }
 
@@ -335,17 +399,17 @@ hooke_code hooke_finish(hooke_job* job) {
 
 hooke_code hooke_leave(hooke_job* job) {
   const hooke_code code = Guarded(job, [&] { return hooke::Leave(job); });
-  if (code == HOOKE_OK) delete job;
+  if (code != HOOKE_OK) return code;
+  hooke::AtExitOfProcess().job = nullptr;
+  delete job;
   return code;
 }
 
+hooke_code hooke_leave_at_exit(hooke_job* job, const char* message) {
+  return Guarded(job, [&] { return hooke::LeaveAtExit(job, message); });
+}
+
 void hooke_fail(hooke_job* job, hooke_code code, const char* message) {
-  const std::string text = hooke::OneLine(message == nullptr ? "the program gave up" : message);
-  absl::Status why(static_cast<absl::StatusCode>(code), text);
-  if (why.ok()) why = absl::UnknownError(text);
-  // A forked process must not touch the rank's objects.
-  if (job == nullptr || job->pid != getpid() || job->process == nullptr) {
-    hooke::EndWithoutRank(hooke::kProgram, -1, why);
-  }
-  job->process->GiveUp(why);
+  const auto status_code = code == HOOKE_OK ? absl::StatusCode::kUnknown : static_cast<absl::StatusCode>(code);
+  hooke::GiveUp(job, status_code, message == nullptr ? "the program gave up" : message, 1);
 }

@@ -18,7 +18,7 @@
  *     hooke_end_step        count the step, and exchange with the servers if it is time
  *     hooke_save_state      if hooke_state_due: keep the program's own state for a restart; optional
  *   hooke_finish    the last exchange; the servers write the center to disk
- *   hooke_leave     leave the group
+ *   hooke_leave     leave the group; or hooke_leave_at_exit
  *
  * Collective functions. All ranks of the group call them in the same order, with arguments of the same sizes. The other
  * functions say that they are not collective.
@@ -289,6 +289,15 @@ hooke_code hooke_finish(hooke_job* job);
  * and hooke_finish was not. After an error the process should end by hooke_fail.
  */
 hooke_code hooke_leave(hooke_job* job);
+
+/*
+ * Leaves the group when the process ends by exit(), which is also what happens after main has returned. Not collective.
+ * It may be called at any time after hooke_join, and again with another message. If the exit status is 0, the process
+ * does what hooke_leave does; an error of that is reported as by hooke_fail. If it is another one, the rank gives up as
+ * by hooke_fail with HOOKE_INVALID_ARGUMENT, and the process keeps its exit status. `message` is then the reason. If it
+ * is NULL, the reason names the exit status. Nothing happens if the job was left before, and in a forked process.
+ */
+hooke_code hooke_leave_at_exit(hooke_job* job, const char* message);
 
 /*
  * Tells the job that this rank gives up, and why, then ends the process at once with exit status 1, without exit

@@ -33,7 +33,7 @@ class EventSink {
 // Cancel, the daemon is gone, and `on_broken` runs once, in a thread of the sink.
 std::unique_ptr<EventSink> DialDaemon(const std::string& socket, std::function<void(const std::string& why)> on_broken);
 
-// Logs notices, evaluations and the end of the run as they come, and progress every few seconds.
+// Logs notices, evaluations and the good end of the run as they come, and progress every few seconds.
 std::unique_ptr<EventSink> MakeLogSink(std::shared_ptr<spdlog::logger> logger);
 
 // Writes each event as one line of JSON, with the names of proto/worker.proto. `out` outlives the sink.

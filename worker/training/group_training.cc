@@ -309,6 +309,12 @@ absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
     if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
   }
   if (!plan.begins) return absl::OkStatus();
+  if (FactsOf(options_.rule).sends == RuleSends::kGradients) {
+    // Servers step a block by its gradient and keep no older one. If a rank died in this step, no other one sends its
+    // blocks: the center would then have blocks of two steps, from which a group that starts again cannot go on
+    // exactly.
+    if (absl::Status status = deps_.group->Barrier(); !status.ok()) return status;
+  }
   planner_->Begun(step_, plan);
   last_begun_ = step_;
   exchange_->Begin({step_, plan.fragment, step_ == options_.rhythm.steps_total});

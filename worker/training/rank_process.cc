@@ -83,9 +83,9 @@ bool EndWithLauncher() {
   return getppid() == launcher;
 }
 
-void EndWithoutRank(const std::string& program, int rank, const absl::Status& why) {
+void EndWithoutRank(const std::string& program, int rank, const absl::Status& why, int exit_status) {
   std::fprintf(stderr, "%s: rank %d: %s\n", program.c_str(), rank, why.ToString().c_str());
-  MpiSession::ExitWithoutFinalize(1);
+  MpiSession::ExitWithoutFinalize(exit_status);
 }
 
 absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const v1::GroupStart& start,
@@ -156,11 +156,14 @@ absl::Status RankProcess::Finish(uint64_t steps) {
   return session_ == nullptr ? absl::OkStatus() : session_->Finish();
 }
 
+void RankProcess::ReportFailure(const absl::Status& why) {
+  if (reporter_ == nullptr) return;
+  reporter_->Failed(why);
+  reporter_.reset();  // Sends the failure.
+}
+
 void RankProcess::GiveUp(const absl::Status& why) {
-  if (reporter_ != nullptr) {
-    reporter_->Failed(why);
-    reporter_.reset();  // Sends the failure.
-  }
+  ReportFailure(why);
   EndWithoutRank(options_.program, rank(), why);
 }
 

@@ -54,7 +54,9 @@ class RankProcess {
   // by EndWithoutRank.
   absl::Status Finish(uint64_t steps);
 
-  // Reports the failure and ends the process with exit status 1, without exit handlers.
+  // Tells the worker, if there is one, that this rank failed. The process is then to end by EndWithoutRank.
+  void ReportFailure(const absl::Status& why);
+  // Reports the failure and ends the process by EndWithoutRank.
   [[noreturn]] void GiveUp(const absl::Status& why);
 
  private:
@@ -75,9 +77,9 @@ class RankProcess {
   std::unique_ptr<Group> group_;
 };
 
-// Prints the error as a message of `program` and ends the process with exit status 1. Runs no exit handlers, because
+// Prints the error as a message of `program` and ends the process with `exit_status`. Runs no exit handlers, because
 // MPI's handlers would wait for the other ranks. If `rank` is -1, it is not known.
-[[noreturn]] void EndWithoutRank(const std::string& program, int rank, const absl::Status& why);
+[[noreturn]] void EndWithoutRank(const std::string& program, int rank, const absl::Status& why, int exit_status = 1);
 
 }  // namespace hooke
 
