@@ -129,7 +129,7 @@ class ClusterState {
   JobList List(size_t bytes_max, Instant now) const;
   std::vector<v1::NodeStatus> Nodes(Instant now) const;
   // Grows with each change of the job that Status shows. 0: there is no such job.
-  uint64_t Version(const std::string& job_id) const;
+  uint64_t Changes(const std::string& job_id) const;
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
@@ -173,7 +173,7 @@ class ClusterState {
     std::deque<v1::Notice> notices;
     std::optional<v1::Notice> setback;  // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;            // Steady; set if the job has ended.
-    uint64_t version = 1;
+    uint64_t changes = 1;
   };
   struct Worker {
     std::string name;
@@ -231,7 +231,7 @@ class ClusterState {
   absl::Status CheckRoomFor(const v1::JobSpec& spec) const;
   Job* FindJob(const std::string& job_id);
   void Changed(Job& job) {
-    ++job.version;
+    ++job.changes;
     effects_.shown.insert(job.record.job_id);
   }
   void Store(Job& job);
@@ -293,7 +293,7 @@ class ClusterState {
   // Returns the worker as PlaceGroups sees it if all its slots are free.
   static FreeWorker WholeWorker(const Worker& worker);
   void Start(Job& job, GroupRecord& group, const Placement& placement, Instant now);
-  v1::StartGroup StartMessage(const Job& job, const GroupRecord& group) const;
+  v1::StartGroupCommand StartMessage(const Job& job, const GroupRecord& group) const;
   void PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now);
   void StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote, Instant now);
   void EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now);

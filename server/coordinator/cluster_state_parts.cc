@@ -97,8 +97,8 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   ApplyJobDecision(job, now);
 }
 
-v1::StartGroup ClusterState::StartMessage(const Job& job, const GroupRecord& group) const {
-  v1::StartGroup message;
+v1::StartGroupCommand ClusterState::StartMessage(const Job& job, const GroupRecord& group) const {
+  v1::StartGroupCommand message;
   message.set_ranks(job.record.spec.groups().ranks());
   v1::GroupStart* start = message.mutable_group();
   start->set_job_id(job.record.job_id);

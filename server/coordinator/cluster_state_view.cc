@@ -61,9 +61,9 @@ ClusterState::JobList ClusterState::List(size_t bytes_max, Instant now) const {
   return list;
 }
 
-uint64_t ClusterState::Version(const std::string& job_id) const {
+uint64_t ClusterState::Changes(const std::string& job_id) const {
   auto number = number_of_job_.find(job_id);
-  return number == number_of_job_.end() ? 0 : jobs_.at(number->second).version;
+  return number == number_of_job_.end() ? 0 : jobs_.at(number->second).changes;
 }
 
 v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {

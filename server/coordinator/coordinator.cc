@@ -213,11 +213,11 @@ uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, ab
   if (entry == nullptr) entry = std::make_shared<Watch>();
   const std::shared_ptr<Watch> watch = entry;
   ++watch->watchers;
-  while (!stopped_ && state_.Version(job_id) == seen) {
+  while (!stopped_ && state_.Changes(job_id) == seen) {
     if (!Wait(watch->changed, deadline)) break;
   }
   if (--watch->watchers == 0) watches_.erase(job_id);
-  return state_.Version(job_id);
+  return state_.Changes(job_id);
 }
 
 // ---- Daemons ----

@@ -60,7 +60,7 @@ TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
   a_.Receive(now_);
   a_.Receive(now_);
   ASSERT_THAT(a_.started(), ElementsAre(key));
-  const v1::StartGroup& start = a_.running().at(key).start;
+  const v1::StartGroupCommand& start = a_.running().at(key).start;
   EXPECT_EQ(start.ranks(), 4u);
   ASSERT_EQ(start.parts_size(), 2);
   EXPECT_EQ(start.parts(1).ShortDebugString(), "worker: \"b\" first_rank: 2 ranks: 2 address: \"10.0.0.2\"");

@@ -36,7 +36,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   w2.Receive(now_);
   ASSERT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}));
   ASSERT_THAT(w2.started(), ElementsAre(GroupKey{id, 1, 1}));
-  const v1::StartGroup& start = w1.running().at({id, 0, 1}).start;
+  const v1::StartGroupCommand& start = w1.running().at({id, 0, 1}).start;
   EXPECT_EQ(start.ranks(), 2u);
   EXPECT_EQ(start.group().task(), v1::GroupStart::TRAIN);
   EXPECT_THAT(start.group().servers(), ElementsAre("b:1", "a:1"));  // The coordinator's own server comes first.

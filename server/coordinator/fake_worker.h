@@ -22,7 +22,7 @@ namespace hooke {
 class FakeWorker {
  public:
   struct Run {
-    v1::StartGroup start;
+    v1::StartGroupCommand start;
     uint64_t events = 0;  // Sent so far.
     uint64_t step = 0;
     bool stopping = false;  // The group was told to stop, and has not ended yet.

@@ -68,7 +68,7 @@ void RoundBook::Withdraw(uint64_t block, uint32_t group) {
   for (const Member& each : queue.members) NotePass(each.pass, queue);
 }
 
-void RoundBook::Settle(const ClosedRound& round) {
+void RoundBook::NoteApplied(const ClosedRound& round) {
   Queue& queue = queues_[round.block];
   const std::shared_ptr<const Pass> opened = OpenPass(round);
   for (const Member& each : round.members) {
@@ -145,7 +145,7 @@ RoundBook::ClosedRound RoundBook::Close(uint64_t block, std::shared_ptr<const Pa
 std::vector<uint32_t> RoundBook::LiveGroups(const Queue& queue, absl::Span<const uint32_t> missing,
                                             const History& history) const {
   std::vector<bool> is_live(options_.groups);
-  uint64_t answered = history.version;                     // The oldest center from which a member has trained.
+  uint64_t answered = history.updates;                     // The oldest center from which a member has trained.
   uint64_t before = std::numeric_limits<uint64_t>::max();  // The oldest pass before a member's that opens one.
   for (const Member& each : queue.members) {
     is_live[each.group] = true;

@@ -40,7 +40,7 @@ class RoundBook {
   // The most memory that a block takes while its queue is empty.
   static constexpr uint64_t kBlockBytes = 160;
 
-  // Returns the groups for which rounds wait. Arrive and Settle change the roster.
+  // Returns the groups for which rounds wait. Arrive and NoteApplied change the roster.
   Roster& roster() { return roster_; }
   // Records that a group has been here. A group that is awaited but has never been here has trained nothing.
   void NoteCome(uint32_t group) { come_[group] = true; }
@@ -64,7 +64,7 @@ class RoundBook {
   };
   // The updates of a block so far.
   struct History {
-    uint64_t version = 0;             // The number of its updates.
+    uint64_t updates = 0;             // The number of its updates.
     absl::Span<const uint64_t> seen;  // For each group: the version of its copy of the block.
   };
 
@@ -103,7 +103,7 @@ class RoundBook {
     // If the fate is kQueued: the time at which to call Look, if nothing has closed the round before.
     absl::Time again = absl::InfiniteFuture();
     const char* reason = "";
-    // If the fate is kClosed: the round to apply. Then call Settle, unless the round could not be applied.
+    // If the fate is kClosed: the round to apply. Then call NoteApplied, unless the round could not be applied.
     ClosedRound round;
   };
   // Takes a contribution.
@@ -114,7 +114,7 @@ class RoundBook {
   void Withdraw(uint64_t block, uint32_t group);
   // Records that a round was applied. Its missing groups are not awaited any more. If there are any, call Look for all
   // other blocks with a queue.
-  void Settle(const ClosedRound& round);
+  void NoteApplied(const ClosedRound& round);
 
  private:
   // The pass of a rank's last exchange. Null: the exchange was dropped.

@@ -72,7 +72,7 @@ class TestBook {
   void Apply(const RoundBook::ClosedRound& round) {
     ++versions_[round.block];
     for (const Contribution& each : round.contributions) Answer(round.block, each.group);
-    book.Settle(round);
+    book.NoteApplied(round);
   }
 
   void Answer(uint64_t block, uint32_t group) {

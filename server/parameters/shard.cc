@@ -80,7 +80,7 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
 void Shard::NoteBegun(uint32_t group) {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
-    blocks_[i].seen[group] = blocks_[i].version;
+    blocks_[i].seen[group] = blocks_[i].updates;
   }
 }
 
@@ -105,7 +105,7 @@ absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speak
     if (blocks.empty()) continue;
     const Block& first = blocks_[blocks.begin - plan_.blocks.begin];
     absl::MutexLock lock(&first.mutex);
-    rounds.back() = first.version;
+    rounds.back() = first.updates;
   }
   pace.next_fragment = NextFragment(rounds);
   return pace;
@@ -255,7 +255,7 @@ absl::StatusOr<uint64_t> Shard::FindBlock(uint64_t first, uint64_t values) const
 
 Shard::BlockCopy Shard::CopyBlock(uint64_t block) const {
   absl::MutexLock lock(&blocks_[block].mutex);
-  return {blocks_[block].applied, blocks_[block].version, blocks_[block].values, blocks_[block].state};
+  return {blocks_[block].applied, blocks_[block].updates, blocks_[block].values, blocks_[block].state};
 }
 
 std::vector<uint32_t> Shard::Incarnations() const {
@@ -270,9 +270,9 @@ void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
   blocks_[block].applied = std::move(copy.applied);
   blocks_[block].values = std::move(copy.values);
   blocks_[block].state = std::move(copy.state);
-  blocks_[block].version = copy.version;
+  blocks_[block].updates = copy.updates;
   // The snapshot does not tell which version each group has seen, so no group counts as late.
-  std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.version);
+  std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.updates);
 }
 
 void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates) {

@@ -176,7 +176,7 @@ class Shard {
   // A consistent copy of one block. `block` < blocks().
   struct BlockCopy {
     std::vector<ExchangeId> applied;  // For each group: its exchange that was applied last to this block.
-    uint64_t version = 0;             // Updates so far.
+    uint64_t updates = 0;             // Updates so far.
     std::vector<float> values;
     std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
   };
@@ -198,7 +198,7 @@ class Shard {
     std::vector<float> state ABSL_GUARDED_BY(mutex);
     std::vector<ExchangeId> applied ABSL_GUARDED_BY(mutex);
     std::vector<uint64_t> seen ABSL_GUARDED_BY(mutex);  // For each group: the version in its last answer.
-    uint64_t version ABSL_GUARDED_BY(mutex) = 0;        // Updates so far.
+    uint64_t updates ABSL_GUARDED_BY(mutex) = 0;        // Updates so far.
     // The turns whose contributions are in the book's queue, in the order of arrival.
     std::vector<Turn*> waiting ABSL_GUARDED_BY(mutex);
     // Under a bound on staleness: the turns that wait for slower groups, in the order of arrival.
@@ -273,7 +273,7 @@ class Shard {
   // Returns the group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
-  size_t SeatOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
+  size_t RankIndexOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the block of `turn`, and uses `turn`'s answer as scratch memory. `live` is the number of live
   // groups in rounds, else 1. INVALID_ARGUMENT: the block would become infinite or NaN. Its values and state then stay
@@ -287,7 +287,7 @@ class Shard {
   uint64_t LastSequence(uint32_t group) const;
   absl::Status Ended() const;
   // Returns the window of the speaker's rank. Call it only under rules whose answers are kept.
-  AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[SeatOf(speaker)]; }
+  AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[RankIndexOf(speaker)]; }
 
   const ShardPlan plan_;
   const std::unique_ptr<CenterRule> rule_;

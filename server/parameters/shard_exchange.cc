@@ -53,7 +53,7 @@ absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
   std::copy(values.begin(), values.end(), block.values.begin());
   // An exchange of the earlier incarnation that is still on its way is refused from now on.
   last = id;
-  block.seen[speaker.group] = ++block.version;
+  block.seen[speaker.group] = ++block.updates;
   updates_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
@@ -133,7 +133,7 @@ std::optional<absl::Status> Shard::ApplyAtOnce(Turn& turn, Block& block, Ends& e
 // begun. Such a group read the center outside of exchanges, so the shard does not know its version.
 bool Shard::IsLate(const Turn& turn, const Block& block) const {
   const uint32_t group = turn.exchange.speaker.group;
-  return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.version;
+  return block.applied[group].incarnation == turn.id.incarnation && block.seen[group] != block.updates;
 }
 
 uint64_t Shard::StepsFrom(const Turn& turn, const ExchangeId& last) const {
@@ -152,7 +152,7 @@ Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   from.sequence = turn.id.sequence;
   // A new incarnation may repeat steps that are in the block already. Then the contribution counts as one interval.
   from.steps = turn.id.sequence > last ? turn.id.sequence - last : interval;
-  from.staleness = IsLate(turn, block) ? block.version - block.seen[group] : 0;
+  from.staleness = IsLate(turn, block) ? block.updates - block.seen[group] : 0;
   from.values = turn.values;
   return from;
 }
@@ -164,7 +164,7 @@ absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, con
   center.values = absl::MakeSpan(block.values);
   center.state = absl::MakeSpan(block.state);
   center.parameters = plan_.BlockParameters(plan_.blocks.begin + turn.block);
-  center.update = block.version + 1;
+  center.update = block.updates + 1;
   center.epoch =
       static_cast<double>(furthest - 1) / static_cast<double>(std::max<uint64_t>(plan_.job.steps_per_epoch(), 1));
   center.whole.groups = static_cast<uint32_t>(live);
@@ -174,7 +174,7 @@ absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, con
   } else if (absl::Status status = ApplyWatched(from, center, turn); !status.ok()) {
     return status;
   }
-  ++block.version;
+  ++block.updates;
   // The update is counted after the change. So a snapshot that reads the old count may be written once more, but no
   // change is missed.
   updates_.fetch_add(1, std::memory_order_release);
@@ -210,7 +210,7 @@ absl::Status Shard::ApplyWatched(absl::Span<const Contribution> from, const Cent
 
 void Shard::AnswerWithCenter(const Turn& turn, Block& block) {
   std::copy(block.values.begin(), block.values.end(), turn.answer.begin());
-  block.seen[turn.exchange.speaker.group] = block.version;
+  block.seen[turn.exchange.speaker.group] = block.updates;
 }
 
 }  // namespace hooke

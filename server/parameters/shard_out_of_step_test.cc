@@ -228,7 +228,7 @@ TEST(ShardOutOfStep, AnExchangeThatBeginsInTheMiddleOfAnothersWaitsForNobody) {
   EXPECT_TRUE(streams.OneLeft(absl::Seconds(30)));
   for (const uint64_t block : {3, 4, 5}) SendBlock(*shard, {0, 0, 1}, 7, block);
   EXPECT_EQ(streams.Answered(), 1);
-  EXPECT_EQ(shard->CopyBlock(3).version, 1u) << "they met";
+  EXPECT_EQ(shard->CopyBlock(3).updates, 1u) << "they met";
   for (const uint64_t block : {4, 5}) SendBlock(*shard, {1, 0, 1}, 3, block);
 }
 

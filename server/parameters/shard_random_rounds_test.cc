@@ -139,7 +139,7 @@ class Rounds {
     missing += static_cast<int>(shape_.groups - shape_.quorum);
     ASSERT_NO_FATAL_FAILURE(Exchange(who));
     const Shard::BlockCopy copy = shard_->CopyBlock(0);
-    ASSERT_EQ(copy.version, block_.updates());
+    ASSERT_EQ(copy.updates, block_.updates());
     ASSERT_NO_FATAL_FAILURE(ExpectNear(copy.values, block_.values()));
   }
 
@@ -304,7 +304,7 @@ class Interleaved {
       ASSERT_EQ(shard_->ApplyBlock(id, values, absl::MakeSpan(answer)), absl::OkStatus());
       ASSERT_NO_FATAL_FAILURE(ExpectNear(answer, blocks_[own.block].values()));
     }
-    ASSERT_EQ(shard_->CopyBlock(own.block).version, blocks_[own.block].updates());
+    ASSERT_EQ(shard_->CopyBlock(own.block).updates, blocks_[own.block].updates());
     own.block = (own.block + 1) % blocks_.size();
   }
 

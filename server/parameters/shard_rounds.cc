@@ -27,7 +27,7 @@ std::optional<absl::Status> Shard::ApplyInRound(Turn& turn, Block& block, Ends& 
   RoundBook::Decision decision;
   {
     absl::MutexLock lock(&book_mutex_);
-    decision = book_.Arrive(now, arrival, {block.version, block.seen});
+    decision = book_.Arrive(now, arrival, {block.updates, block.seen});
   }
   if (decision.fate == RoundBook::Fate::kDropped) {
     block.applied[speaker.group] = turn.id;
@@ -65,7 +65,7 @@ void Shard::LookAtRound(absl::Time now, uint64_t index, Block& block, Ends& ends
     RoundBook::Decision decision;
     {
       absl::MutexLock lock(&book_mutex_);
-      decision = book_.Look(now, index, {block.version, block.seen});
+      decision = book_.Look(now, index, {block.updates, block.seen});
     }
     if (decision.fate == RoundBook::Fate::kClosed) {
       ApplyRound(decision.round, nullptr, block, ends).IgnoreError();  // The turns have the status.
@@ -101,7 +101,7 @@ absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, const Turn* 
   // Rounds of other blocks may be complete without the groups that this round has waited for in vain.
   if (!round.missing.empty()) ends.changes_groups = true;
   absl::MutexLock lock(&book_mutex_);
-  book_.Settle(round);
+  book_.NoteApplied(round);
   return status;
 }
 

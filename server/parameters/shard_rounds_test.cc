@@ -174,8 +174,8 @@ TEST(ShardRounds, AGroupJoinsInTheMiddleOfAFragment) {
   for (uint64_t sequence = 2; sequence <= 5; ++sequence) SendNextFragment(*shard, 0, sequence);
   joins.join();
   EXPECT_EQ(shard->updates(), 3u + 12u) << "each of four exchanges in one round for both";
-  for (const uint64_t block : {0, 1, 2}) EXPECT_EQ(shard->CopyBlock(block).version, 3u);
-  for (const uint64_t block : {3, 4, 5}) EXPECT_EQ(shard->CopyBlock(block).version, 2u);
+  for (const uint64_t block : {0, 1, 2}) EXPECT_EQ(shard->CopyBlock(block).updates, 3u);
+  for (const uint64_t block : {3, 4, 5}) EXPECT_EQ(shard->CopyBlock(block).updates, 2u);
 }
 
 // An exchange of all fragments is one exchange: its first block decides which groups are in its rounds.

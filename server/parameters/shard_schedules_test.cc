@@ -135,7 +135,7 @@ class Schedule {
   void ExpectTheFormula() const {
     for (uint64_t block = 0; block < kBlocks; ++block) {
       const Shard::BlockCopy copy = shard_->CopyBlock(block);
-      ASSERT_EQ(copy.version, blocks_[block].updates()) << "block " << block;
+      ASSERT_EQ(copy.updates, blocks_[block].updates()) << "block " << block;
       for (uint64_t i = 0; i < copy.values.size(); ++i) ExpectNear(copy.values[i], blocks_[block].values()[i]);
     }
     for (const Group& group : groups_) {

@@ -87,7 +87,7 @@ TEST(Shard, FiniteMessagesKeepTheCenterFinite) {
   const Shard::BlockCopy after = shard->CopyBlock(1);
   EXPECT_EQ(after.values, before.values);
   EXPECT_EQ(after.applied, before.applied);
-  EXPECT_EQ(after.version, before.version);
+  EXPECT_EQ(after.updates, before.updates);
   EXPECT_EQ(shard->updates(), 1u);
   ASSERT_TRUE(shard->ApplyBlock({{}, 1, 4}, opposite, absl::MakeSpan(again)).ok());
   EXPECT_EQ(again, first);

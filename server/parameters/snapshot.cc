@@ -78,7 +78,7 @@ std::string EncodeBlock(const Shard::BlockCopy& copy) {
     Put(&bytes, id.incarnation);
     Put(&bytes, id.sequence);
   }
-  Put(&bytes, copy.version);
+  Put(&bytes, copy.updates);
   bytes.append(reinterpret_cast<const char*>(copy.values.data()), 4 * copy.values.size());
   bytes.append(reinterpret_cast<const char*>(copy.state.data()), 4 * copy.state.size());
   return bytes;
@@ -194,7 +194,7 @@ absl::StatusOr<Shard::BlockCopy> SnapshotReader::ReadBlock() {
     id.sequence = Take<uint64_t>(&rest);
     copy.applied.push_back(id);
   }
-  copy.version = Take<uint64_t>(&rest);
+  copy.updates = Take<uint64_t>(&rest);
   copy.values.resize(values);
   std::memcpy(copy.values.data(), rest.data(), 4 * values);
   rest.remove_prefix(4 * values);

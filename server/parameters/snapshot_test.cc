@@ -118,8 +118,8 @@ TEST(Snapshot, KeepsTheRulesState) {
     ASSERT_TRUE(restored->ApplyBlock({{}, 4, 0}, {0.5f, 0.5f}, absl::MakeSpan(restored_answer)).ok());
     EXPECT_EQ(restored_answer, answer);
     EXPECT_EQ(restored->CopyBlock(0).state, shard->CopyBlock(0).state);
-    EXPECT_EQ(restored->CopyBlock(0).version, 4u);
-    EXPECT_EQ(restored->CopyBlock(1).version, 0u);
+    EXPECT_EQ(restored->CopyBlock(0).updates, 4u);
+    EXPECT_EQ(restored->CopyBlock(1).updates, 0u);
   }
 }
 

@@ -23,7 +23,7 @@ bool IsIpv4(const std::string& text) {
 }
 
 // Checks the group's parts. Their addresses become words of mpirun's command line, so each must be an IPv4 address.
-absl::Status CheckParts(const v1::StartGroup& start) {
+absl::Status CheckParts(const v1::StartGroupCommand& start) {
   if (start.parts().empty()) return absl::OkStatus();
   const auto wrong = [](const char* what) {
     return absl::InvalidArgumentError(absl::StrCat("a group's parts: ", what));
@@ -41,19 +41,19 @@ absl::Status CheckParts(const v1::StartGroup& start) {
 
 }  // namespace
 
-PartHere PartOf(const v1::StartGroup& start) {
+PartHere PartOf(const v1::StartGroupCommand& start) {
   if (start.parts().empty()) return {0, start.ranks(), true, true};
   const v1::GroupPart& part = start.parts(static_cast<int>(start.part()));
   return {part.first_rank(), part.ranks(), false, start.part() == 0};
 }
 
-std::vector<LaunchHost> HostsOf(const v1::StartGroup& start) {
+std::vector<LaunchHost> HostsOf(const v1::StartGroupCommand& start) {
   std::vector<LaunchHost> hosts;
   for (const v1::GroupPart& part : start.parts()) hosts.push_back({part.address(), part.ranks()});
   return hosts;
 }
 
-std::vector<RanksElsewhere> ElsewhereOf(const v1::StartGroup& start) {
+std::vector<RanksElsewhere> ElsewhereOf(const v1::StartGroupCommand& start) {
   std::vector<RanksElsewhere> elsewhere;
   for (int i = 0; i < start.parts_size(); ++i) {
     if (static_cast<uint32_t>(i) == start.part()) continue;
@@ -74,7 +74,7 @@ std::string GroupName(const v1::GroupId& group) {
   return absl::StrCat(group.job_id(), "-", group.group(), "-", group.incarnation());
 }
 
-absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands) {
+absl::Status CheckStartGroup(const v1::StartGroupCommand& start, uint32_t slots, bool allow_commands) {
   const std::string& job_id = start.group().job_id();
   const auto allowed = [](char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-'; };
   if (job_id.empty() || job_id.size() > 80 || !std::all_of(job_id.begin(), job_id.end(), allowed)) {

@@ -22,13 +22,13 @@ struct PartHere {
   bool leads = true;  // Whether mpirun runs on this worker.
 };
 
-PartHere PartOf(const v1::StartGroup& start);
+PartHere PartOf(const v1::StartGroupCommand& start);
 
 // Returns all nodes of the group, for mpirun; empty if the whole group runs on this worker.
-std::vector<LaunchHost> HostsOf(const v1::StartGroup& start);
+std::vector<LaunchHost> HostsOf(const v1::StartGroupCommand& start);
 
 // Returns the ranks that run on other workers.
-std::vector<RanksElsewhere> ElsewhereOf(const v1::StartGroup& start);
+std::vector<RanksElsewhere> ElsewhereOf(const v1::StartGroupCommand& start);
 
 // Returns the job, the group and the incarnation of `start`.
 v1::GroupId IdOf(const v1::GroupStart& start);
@@ -38,7 +38,7 @@ std::string GroupName(const v1::GroupId& group);
 
 // Returns OK if this worker can obey the command. Otherwise returns INVALID_ARGUMENT, RESOURCE_EXHAUSTED or
 // FAILED_PRECONDITION, with what is allowed. `allow_commands` is WorkerOptions::allow_commands.
-absl::Status CheckStartGroup(const v1::StartGroup& start, uint32_t slots, bool allow_commands);
+absl::Status CheckStartGroup(const v1::StartGroupCommand& start, uint32_t slots, bool allow_commands);
 
 }  // namespace hooke
 

@@ -8,8 +8,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-v1::StartGroup Start() {
-  v1::StartGroup start;
+v1::StartGroupCommand Start() {
+  v1::StartGroupCommand start;
   start.mutable_group()->set_job_id("two-1");
   start.set_ranks(5);
   uint32_t first = 0;
@@ -27,7 +27,7 @@ v1::StartGroup Start() {
 
 // A part knows its own ranks and the workers of the others. mpirun gets all nodes.
 TEST(GroupPartTest, KnowsItsRanks) {
-  const v1::StartGroup start = Start();
+  const v1::StartGroupCommand start = Start();
   EXPECT_EQ(CheckStartGroup(start, 2, false), absl::OkStatus());
   const PartHere part = PartOf(start);
   EXPECT_EQ(part.first_rank, 3u);
@@ -42,7 +42,7 @@ TEST(GroupPartTest, KnowsItsRanks) {
 
 // A start without parts means that the whole group runs on this worker.
 TEST(GroupPartTest, AWholeGroup) {
-  v1::StartGroup start = Start();
+  v1::StartGroupCommand start = Start();
   start.clear_parts();
   EXPECT_EQ(PartOf(start).ranks, 5u);
   EXPECT_TRUE(PartOf(start).alone);
@@ -53,7 +53,7 @@ TEST(GroupPartTest, AWholeGroup) {
 // A start is refused if an address is not an IPv4 address, or if the parts do not cover the group's ranks in order. It
 // is also refused if its own part is not in the list, or if this worker's part has more ranks than slots.
 TEST(GroupPartTest, RefusesWrongParts) {
-  v1::StartGroup start = Start();
+  v1::StartGroupCommand start = Start();
   start.mutable_parts(0)->set_address("10.0.0.1,--mca");
   EXPECT_THAT(std::string(CheckStartGroup(start, 4, false).message()), HasSubstr("IPv4"));
   start = Start();

@@ -31,11 +31,11 @@ constexpr absl::Duration kLaunchLimit = absl::Seconds(60);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
 
-std::string LauncherName(MpiFlavour flavour, const v1::StartGroup& start) {
+std::string LauncherName(MpiFlavour flavour, const v1::StartGroupCommand& start) {
   return PartOf(start).leads ? "mpirun" : NodeDaemonName(flavour);
 }
 
-RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroup& start, MpiFlavour flavour) {
+RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroupCommand& start, MpiFlavour flavour) {
   options.ranks = start.ranks();
   options.first_rank = PartOf(start).first_rank;
   options.ranks_here = PartOf(start).ranks;
@@ -70,7 +70,7 @@ v1::GroupEvent SilenceEvent(const SilenceChange& change) {
 
 }  // namespace
 
-GroupRun::GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks)
+GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, GroupRunCallbacks callbacks)
     : id_(IdOf(start.group())),
       name_(GroupName(id_)),
       command_(HasCommand(start.group().job())),

@@ -68,7 +68,7 @@ class GroupRun final {
  public:
   // Starts the run and returns at once. `start` has passed CheckStartGroup. GroupRun fills in the start's
   // daemon_socket.
-  GroupRun(const v1::StartGroup& start, GroupRunOptions options, GroupRunCallbacks callbacks);
+  GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, GroupRunCallbacks callbacks);
   // Stops the group if it still runs, and waits for its end.
   ~GroupRun();
   GroupRun(const GroupRun&) = delete;
@@ -120,7 +120,7 @@ class GroupRun final {
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
   const std::string launcher_;               // The launcher's name for people.
-  v1::StartGroup start_;                     // Only the run's thread uses it.
+  v1::StartGroupCommand start_;              // Only the run's thread uses it.
   std::unique_ptr<FileCache::Use> files_;    // Only the run's thread uses it. Set while the group has files.
   std::unique_ptr<RankOutput> rank_output_;  // Only the run's thread uses it. Set while a command runs.
   // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for it.

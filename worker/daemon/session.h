@@ -48,7 +48,7 @@ struct SessionOptions {
 // The session's calls to the daemon.
 struct SessionCallbacks {
   std::function<std::vector<v1::GroupId>()> running_groups;
-  std::function<void(const v1::StartGroup&)> start_group;
+  std::function<void(const v1::StartGroupCommand&)> start_group;
   std::function<void(const v1::StopGroup&)> stop_group;
   std::function<void(const v1::LaunchPart&)> launch_part;
   std::function<void()> welcomed;  // Called once, after the first welcome.

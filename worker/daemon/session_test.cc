@@ -75,7 +75,7 @@ class TestSession {
     options.logger = std::make_shared<spdlog::logger>("test", std::move(sink));
     SessionCallbacks callbacks;
     callbacks.running_groups = [] { return std::vector<v1::GroupId>(); };
-    callbacks.start_group = [this](const v1::StartGroup&) { start.Notify(); };
+    callbacks.start_group = [this](const v1::StartGroupCommand&) { start.Notify(); };
     callbacks.stop_group = [](const v1::StopGroup&) {};
     callbacks.welcomed = [this] { welcomed.Notify(); };
     callbacks.refused = [this](const absl::Status& why) {

@@ -153,7 +153,7 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
 SessionCallbacks WorkerDaemon::MakeSessionCallbacks() {
   SessionCallbacks callbacks;
   callbacks.running_groups = [this] { return RunningGroups(); };
-  callbacks.start_group = [this](const v1::StartGroup& start) { StartGroup(start); };
+  callbacks.start_group = [this](const v1::StartGroupCommand& start) { StartGroup(start); };
   callbacks.stop_group = [this](const v1::StopGroup& stop) { StopGroup(stop); };
   callbacks.launch_part = [this](const v1::LaunchPart& command) { LaunchPart(command); };
   callbacks.welcomed = [this] {
@@ -163,7 +163,7 @@ SessionCallbacks WorkerDaemon::MakeSessionCallbacks() {
   return callbacks;
 }
 
-void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
+void WorkerDaemon::StartGroup(const v1::StartGroupCommand& start) {
   const v1::GroupId id = IdOf(start.group());
   if (absl::Status refused = CheckStartGroup(start, options_.slots, options_.allow_commands); !refused.ok()) {
     options_.logger->warn("not starting group {}: {}", GroupName(id), std::string(refused.message()));
@@ -188,7 +188,7 @@ void WorkerDaemon::StartGroup(const v1::StartGroup& start) {
   runs_[name].run = MakeRun(start);
 }
 
-std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroup start) {
+std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   start.mutable_group()->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
   start.mutable_group()->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
   start.mutable_group()->set_job_credential(options_.token.ForJob(start.group().job_id()).secret);

@@ -83,10 +83,10 @@ class WorkerDaemon {
  private:
   WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> state_folder, std::unique_ptr<FileCache> files);
 
-  void StartGroup(const v1::StartGroup& start);
+  void StartGroup(const v1::StartGroupCommand& start);
   void StopGroup(const v1::StopGroup& stop);
   void LaunchPart(const v1::LaunchPart& command);
-  std::unique_ptr<GroupRun> MakeRun(v1::StartGroup start);
+  std::unique_ptr<GroupRun> MakeRun(v1::StartGroupCommand start);
   SessionOptions MakeSessionOptions() const;
   SessionCallbacks MakeSessionCallbacks();
   std::vector<v1::GroupId> RunningGroups();
