@@ -31,6 +31,7 @@ import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
 import training_benchmark as training  # noqa: E402
+import types_benchmark  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
 
 HOOKE = pathlib.Path("client/hooke").resolve()
@@ -244,6 +245,11 @@ class Asked(unittest.TestCase):
     def test_startup(self):
         self.assertEqual(startup.missed({"first_step_s": 2.5}), [])
         self.assertEqual(startup.missed({"first_step_s": 2.51}), ["the first step came 2.51 s after submit; asked is at most 2.5 s"])
+
+    def test_types(self):
+        times = {(4, "float32"): [3, 2, 4], (4, "float16"): [2, 1, 9]}
+        rows = types_benchmark.rows_of(times, {key: [1e6, 3e6] for key in times})
+        self.assertEqual(rows[1], {"values": 4, "type": "float16", "median_ms": 2, "times_float32": 1.5, "sent_mb": 2})
 
     def test_wide(self):
         self.assertEqual(wide.missed({"p99_ms": 249.9}), [])
