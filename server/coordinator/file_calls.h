@@ -7,6 +7,7 @@
 // Thread-safe.
 
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/support/sync_stream.h>
 
 #include <functional>
 #include <map>
