@@ -131,7 +131,7 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err, path +
                             ":4: averging: unknown key; allowed here: name, model, data, command, environment, "
-                            "directory, train, groups, averaging, collectives (did "
+                            "directory, files, sites, train, groups, averaging, collectives (did "
                             "you mean \"averaging\"?)\n");
   absl::MutexLock lock(&coordinator_.mutex);
   EXPECT_EQ(coordinator_.submitted.size(), 0u);

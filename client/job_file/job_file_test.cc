@@ -236,9 +236,9 @@ TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
     double learning_rate;
     double momentum;
   };
-  const Row rows[] = {{"sync", 1, 1, 0.75},     {"async", 1, 1, 0.75},     {"ssp", 1, 1, 0.75},
-                      {"average", 16, 1, 0.75}, {"downpour", 16, 1, 0.75}, {"elastic", 16, 1, 0.75},
-                      {"bmuf", 16, 1, 0.75},    {"slowmo", 16, 1, 0.7},    {"diloco", 64, 0.7, 0.9}};
+  const Row rows[] = {{"sync", 1, 1, 0},     {"async", 1, 1, 0},     {"ssp", 1, 1, 0},
+                      {"average", 16, 1, 0}, {"downpour", 16, 1, 0}, {"elastic", 16, 1, 0},
+                      {"bmuf", 16, 1, 0.75}, {"slowmo", 16, 1, 0.7}, {"diloco", 64, 0.7, 0.9}};
   for (const Row& row : rows) {
     const absl::StatusOr<v1::JobSpec> job = SpecOf(ParseJobFile(
         absl::StrCat(kLeast, "groups: {count: 4}\naveraging: {rule: ", row.rule, "}"), "job.yaml", "/jobs"));

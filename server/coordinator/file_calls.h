@@ -7,7 +7,6 @@
 // Thread-safe.
 
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/support/sync_stream.h>
 
 #include <functional>
 #include <map>
@@ -18,7 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "clocks/stop_signal.h"
-#include "proto/coordinator.pb.h"
+#include "proto/coordinator.grpc.pb.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/instant.h"
 #include "server/job_files/file_store.h"
