@@ -55,7 +55,7 @@ class DaemonTest : public testing::Test {
     return v1::Coordinator::NewStub(grpc::CreateChannel(daemon.address(), grpc::InsecureChannelCredentials()));
   }
 
-  // A server that joins `coordinator`. JoinedLog has its lines.
+  // Returns the options of a server that joins `coordinator`. JoinedLog returns its log.
   ServerOptions Joining(const std::string& name, const ServerDaemon& coordinator) {
     ServerOptions options = Options(name);
     options.coordinator = coordinator.address();

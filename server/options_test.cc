@@ -21,8 +21,8 @@ TEST(OptionsTest, HasDefaults) {
   EXPECT_EQ(Describe(*parsed.run),
             "listen=127.0.0.1:7411 advertise= coordinator= token-file= state-dir=/home/user/.hooke/server ready-file= "
             "snapshot-interval=30s "
-            "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=0 "
-            "max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
+            "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=0 files-max-bytes=1073741824 "
+            "files-total-bytes=10737418240 max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
 }
 
 // Every flag reaches its option.
@@ -30,12 +30,14 @@ TEST(OptionsTest, ReadsEveryFlag) {
   const ParsedCommandLine parsed =
       Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--token-file=/t", "--state-dir=/s",
              "--ready-file=/r", "--snapshot-interval=1m30s", "--lease=5s", "--finished-jobs-max=7", "--keep-jobs=720h",
-             "--keep-bytes=1000", "--max-message-bytes=200000", "--max-center-bytes=5", "--log-level=warning"});
+             "--keep-bytes=1000", "--files-max-bytes=11", "--files-total-bytes=12", "--max-message-bytes=200000",
+             "--max-center-bytes=5", "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
             "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 token-file=/t state-dir=/s ready-file=/r "
             "snapshot-interval=1m30s "
-            "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 max-message-bytes=200000 max-center-bytes=5 "
+            "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 files-max-bytes=11 "
+            "files-total-bytes=12 max-message-bytes=200000 max-center-bytes=5 "
             "log-level=warning");
 }
 

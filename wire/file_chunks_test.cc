@@ -25,7 +25,7 @@ std::vector<v1::FileChunk> ChunksOf(const std::string& bytes) {
   return chunks;
 }
 
-// The digest is that of the standard's example, and pieces give the same one.
+// The digest of "abc" is the one in the SHA-256 standard. Hashing it in pieces gives the same digest.
 TEST(Sha256Test, HasTheValueOfTheStandard) {
   EXPECT_EQ(absl::BytesToHexString(Sha256Of("abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

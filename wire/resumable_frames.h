@@ -5,6 +5,7 @@
 // peer: it says that the message is not complete, and the same call goes on with it later. FrameSocket is for callers
 // that may block.
 
+#include <atomic>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -48,7 +49,8 @@ class ResumableFrames {
   absl::StatusOr<bool> Receive(absl::Span<char> bytes, Waiting waiting);
 
   int descriptor_;
-  size_t done_ = 0;  // Bytes of the current header, payload or outgoing message that have been moved.
+  std::atomic<bool> shut_{false};  // Shutdown was called.
+  size_t done_ = 0;                // Bytes of the current header, payload or outgoing message that have been moved.
   char header_[kValuesHeaderBytes] = {};
 };
 

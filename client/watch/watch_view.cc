@@ -68,7 +68,7 @@ std::string StateLine(const v1::GroupStatus& group) {
   if (group.state() != v1::GROUP_STATE_RUNNING) return text;
   const std::string shares = SharesText(group.progress());
   if (!shares.empty()) absl::StrAppend(&text, ": ", shares);
-  // A long phase is shown before the rank counts as silent.
+  // Shows how long rank 0 is in its phase. A rank that hangs is seen here before it counts as silent.
   if (group.progress().phase_seconds() >= 3) {
     std::string phase = v1::RankProgress::Phase_Name(group.progress().phase());
     std::transform(phase.begin(), phase.end(), phase.begin(), [](unsigned char c) { return std::tolower(c); });

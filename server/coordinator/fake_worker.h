@@ -39,7 +39,7 @@ class FakeWorker {
   // From now on, no part on this worker says that it is ready.
   void NeverReady() { never_ready_ = true; }
 
-  // Says hello, then repeats the events that were not seen.
+  // Says hello to the coordinator, then sends again the events that it has not acknowledged.
   absl::Status Connect(Coordinator& coordinator, Instant now);
   // Ends the worker's stream. Its groups go on.
   void Disconnect(Instant now);

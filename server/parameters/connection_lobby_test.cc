@@ -174,8 +174,8 @@ TEST_F(ConnectionLobbyTest, ARefusalReachesASender) {
   EXPECT_EQ(lobby_->leaving(), 0u);
 }
 
-// A peer that does not close the connection after its refusal is closed after a timeout. A peer that goes on sending is
-// closed at once.
+// A refused connection is closed after a timeout if its peer does not close it. It is closed earlier if the peer sends
+// more than `dropped_bytes_max` bytes.
 TEST_F(ConnectionLobbyTest, WhoDoesNotLeaveIsClosed) {
   ConnectionLobby::Limits limits;
   limits.dropped_bytes_max = 100;

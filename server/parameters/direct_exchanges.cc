@@ -101,10 +101,12 @@ void DirectExchanges::Stop() {
   stopped_ = true;
   eventfd_write(wake_, 1);
   acceptor_.join();
+  std::set<Shard*> shards;
   for (const auto& [number, session] : sessions_) {
     session->Shutdown();
-    session->exchange().shard()->StopWaiting();
+    shards.insert(session->exchange().shard().get());
   }
+  for (Shard* const shard : shards) shard->StopWaiting();
   threads_->Stop();
   {
     // A thread of gRPC that has closed a round may still be telling sessions.
@@ -183,6 +185,12 @@ void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& open
     return Refuse(now, opening.descriptor,
                   absl::UnavailableError(absl::StrCat("this server has ", sessions_.size(),
                                                       " direct exchanges, all that it takes; try again")));
+  }
+  // The accepting thread does not wait for a disk: it looks at the deadlines of all jobs.
+  if (options_.store->IsUnloaded(opening.sender->job_id())) {
+    return Refuse(now, opening.descriptor,
+                  absl::UnavailableError(absl::StrCat("the shard of job ", opening.sender->job_id(),
+                                                      " is still being read from this server's disk; try again")));
   }
   DirectSession::Options options;
   options.descriptor = opening.descriptor;

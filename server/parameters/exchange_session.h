@@ -52,9 +52,9 @@ class ExchangeSession {
   ValuesHeader AnswerHeader(const ValuesHeader& header) const;
   absl::Status Apply(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
-  // Does the same without blocking. nullopt: the message waits for other groups. `done` is then called once, on any
-  // thread, perhaps before Begin has returned. Call Resume with its argument next. Until then the session, `payload`
-  // and `answer` stay alive. Shard::until_look says when the shard must be looked at.
+  // Does what Apply does, without blocking. nullopt: the message waits for other groups. `done` is then called once
+  // with a status, on any thread, perhaps before Begin has returned. Pass that status to Resume. Until then the
+  // session, `payload` and `answer` stay alive. Shard::until_look says when the shard must be looked at.
   std::optional<absl::Status> Begin(const ValuesHeader& header, absl::Span<const char> payload,
                                     absl::Span<char> answer);
   // Goes on with the message. Returns what Begin returns.

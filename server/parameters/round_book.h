@@ -64,7 +64,7 @@ class RoundBook {
   };
   // The updates of a block so far.
   struct History {
-    uint64_t updates = 0;             // The number of its updates.
+    uint64_t updates = 0;             // How many updates the block has had.
     absl::Span<const uint64_t> seen;  // For each group: the version of its copy of the block.
   };
 

@@ -51,7 +51,7 @@ SessionThreads::~SessionThreads() {
 
 void SessionThreads::Stop() {
   stopped_ = true;
-  eventfd_write(wake_, 1);  // Nobody reads it any more, so it wakes all threads.
+  eventfd_write(wake_, 1);
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -92,6 +92,8 @@ void SessionThreads::Run() {
     }
     if (session != nullptr) serve_(*session);
   }
+  // This thread may have read the wake-up of Stop together with others. So it wakes the next thread.
+  eventfd_write(wake_, 1);
 }
 
 DirectSession* SessionThreads::TakePosted() {

@@ -33,8 +33,8 @@ constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // For each block and group: the ids of the last exchange and of the last answer.
 constexpr double kWindowBytes = 64;   // For each rank: its AnswerWindow without the answers.
 constexpr double kGroupBytes = 256;   // For each group: everything else that a shard keeps for it.
-// Memory with rounds. kSeatBytes is per rank: the place of its exchange, and its contribution to the round that it
-// waits for. kLiveBytes is per rank and group: whether the group is in that round, and whether it is live.
+// Memory under rules with rounds. kSeatBytes is per rank: its RoundBook::Place and its queued contribution. kLiveBytes
+// is per rank and group: the group's numbers in `groups` and `live` of the rank's RoundBook::Pass.
 constexpr double kSeatBytes = 240;
 constexpr double kLiveBytes = 8;
 

@@ -110,8 +110,8 @@ TEST(Shard, RepeatChangesNothing) {
   EXPECT_EQ(shard->updates(), 2u);
 }
 
-// The shard can repeat a whole window of answers. A repeat of an older exchange changes nothing either. Its answer is
-// zeros, which change nothing in the group.
+// The shard can repeat a whole window of answers. If an answer has left the window, the repeat of its exchange gets
+// zeros, which change nothing in the group. No repeat changes the center.
 TEST(Shard, RepeatsAWindowOfAnswers) {
   TestCenter center;
   center.values = uint64_t{4} * (kWindowBlocks + 1);

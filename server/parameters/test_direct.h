@@ -39,12 +39,9 @@ class DirectExchangesTest : public ::testing::Test {
   void Start(const v1::AttachRequest& request, DirectExchanges::Options options = {}) {
     const auto logger =
         std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
-    ParameterStoreOptions of_store;
-    of_store.storage = std::make_shared<InMemoryStorage>();
-    of_store.logger = logger;
-    of_store.block_values = block_values_;
+    storage_ = std::make_shared<InMemoryStorage>();
     exchanges_.reset();
-    store_ = ParameterStore::Open(of_store).value();
+    OpenStore(logger);
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
     const Speaker speaker = {0, 0, 1};
     const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
@@ -54,6 +51,24 @@ class DirectExchangesTest : public ::testing::Test {
       EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
     }
     EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
+    Listen(logger, options);
+  }
+  // Begins again with a store that has read nothing but the headers of its snapshots.
+  void Restart() {
+    const auto logger =
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
+    exchanges_.reset();
+    OpenStore(logger);
+    Listen(logger, {});
+  }
+  void OpenStore(const std::shared_ptr<spdlog::logger>& logger) {
+    ParameterStoreOptions options;
+    options.storage = storage_;
+    options.logger = logger;
+    options.block_values = block_values_;
+    store_ = ParameterStore::Open(options).value();
+  }
+  void Listen(const std::shared_ptr<spdlog::logger>& logger, DirectExchanges::Options options) {
     options.store = store_.get();
     options.logger = logger;
     options.host = "127.0.0.1";
@@ -89,6 +104,7 @@ class DirectExchangesTest : public ::testing::Test {
 
   uint64_t block_values_ = 4;
   std::ostringstream log_;
+  std::shared_ptr<InMemoryStorage> storage_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<DirectExchanges> exchanges_;
 };
