@@ -36,11 +36,7 @@ ResumableFrames::~ResumableFrames() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void ResumableFrames::Shutdown() {
-  // Bytes that have arrived already could still be received from the socket.
-  shut_ = true;
-  shutdown(descriptor_, SHUT_RDWR);
-}
+void ResumableFrames::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
 int ResumableFrames::Release() { return std::exchange(descriptor_, -1); }
 
@@ -64,7 +60,6 @@ absl::StatusOr<bool> ResumableFrames::ReceivePayload(absl::Span<char> payload, W
 
 absl::StatusOr<bool> ResumableFrames::Receive(absl::Span<char> bytes, Waiting waiting) {
   int waits = waiting == Waiting::kBriefly ? kWaitsMax : 0;
-  if (shut_) return absl::UnavailableError("this side has ended the connection");
   while (done_ < bytes.size()) {
     const ssize_t received =
         recv(descriptor_, bytes.data() + done_, bytes.size() - done_, waits-- > 0 ? 0 : MSG_DONTWAIT);

@@ -5,7 +5,6 @@
 // peer: it says that the message is not complete, and the same call goes on with it later. FrameSocket is for callers
 // that may block.
 
-#include <atomic>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -40,7 +39,7 @@ class ResumableFrames {
   bool is_within() const { return done_ > 0; }
 
   int descriptor() const { return descriptor_; }
-  // Makes all later calls fail, and ends waits of a running one.
+  // Ends waits of a running call. Later calls fail, except that bytes which had arrived may still be received.
   void Shutdown();
   // Gives the descriptor to the caller. No other call may come after this one.
   int Release();
@@ -49,8 +48,7 @@ class ResumableFrames {
   absl::StatusOr<bool> Receive(absl::Span<char> bytes, Waiting waiting);
 
   int descriptor_;
-  std::atomic<bool> shut_{false};  // Shutdown was called.
-  size_t done_ = 0;                // Bytes of the current header, payload or outgoing message that have been moved.
+  size_t done_ = 0;  // Bytes of the current header, payload or outgoing message that have been moved.
   char header_[kValuesHeaderBytes] = {};
 };
 
