@@ -33,7 +33,7 @@ bool Uses(const JobKey& key, const v1::JobSpec& job) {
 
 // Checks a key whose field is a message.
 absl::Status CheckMessage(const JobKey& key, const v1::CommandSpec& command) {
-  const absl::Status status = key.type == KeyType::kFiles ? CheckFileSet(command.files()) : CheckSites(command);
+  absl::Status status = key.type == KeyType::kFiles ? CheckFileSet(command.files()) : CheckSites(command);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat(status.message(), "; must be ", AllowedText(key)));
 }

@@ -58,7 +58,7 @@ absl::Status FileCalls::Upload(grpc::ServerContext& context, grpc::ServerReader<
                                v1::UploadFilesResponse& response) {
   if (options_.store == nullptr) return NoFiles();
   Heard(context);
-  const absl::Status status = Receive(context, reader, response);
+  absl::Status status = Receive(context, reader, response);
   absl::MutexLock lock(&mutex_);
   const bool still = uploads_.extract(&context).mapped().ended;
   if (!still) return status;

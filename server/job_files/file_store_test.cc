@@ -241,6 +241,7 @@ TEST_F(FileStoreTest, ADamagedCopyIsNotSent) {
 TEST_F(FileStoreTest, UploadsAndFreeingGoTogether) {
   const Files files({"a", "b", "c"});
   std::vector<std::thread> clients;
+  clients.reserve(3);
   for (int i = 0; i < 3; ++i) {
     clients.emplace_back([&] {
       for (int n = 0; n < 50; ++n) {

@@ -126,6 +126,7 @@ TEST_F(ConnectionLobbyTest, TheOldestMakesRoom) {
   EXPECT_TRUE(HasEnded(first));
   EXPECT_EQ(lobby_->waiting(), 2u);
   std::vector<int> refused;
+  refused.reserve(3);
   for (int i = 0; i < 3; ++i) refused.push_back(Refuse(absl::AbortedError("stop")));
   EXPECT_EQ(lobby_->leaving(), 2u);
   EXPECT_TRUE(lobby_->CloseOldest());

@@ -32,7 +32,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 size_t ThreadsFor(size_t asked) {
   if (asked > 0) return asked;
-  return std::clamp<size_t>(2 * std::thread::hardware_concurrency(), 4, 64);
+  return std::clamp<size_t>(size_t{2} * std::thread::hardware_concurrency(), 4, 64);
 }
 
 // Limits all connections together to three quarters of the files that this process may open. The rest is for others.

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -41,7 +42,7 @@ class DirectWaitsTest : public DirectExchangesTest {
     v1::AttachRequest request = MakeStepRequest(center_, v1::AveragingSpec::AVERAGE, 1);
     request.mutable_job()->set_grace_seconds(grace_seconds.value_or(10));
     if (!grace_seconds.has_value()) request.mutable_job()->set_quorum(groups);
-    Start(request, options);
+    Start(request, std::move(options));
     for (uint32_t group = 1; group < groups; ++group) {
       request.mutable_sender()->set_group(group);
       ASSERT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
@@ -77,7 +78,7 @@ TEST_F(DirectWaitsTest, AThousandConnectionsWaitWithFewThreads) {
   files.rlim_cur = files.rlim_max;
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
   const auto restore = absl::MakeCleanup([&before] { setrlimit(RLIMIT_NOFILE, &before); });
-  if (files.rlim_max < 3 * kGroups) GTEST_SKIP() << "this process may open only " << files.rlim_max << " files";
+  if (files.rlim_max < rlim_t{3} * kGroups) GTEST_SKIP() << "this process may open only " << files.rlim_max << " files";
   StartRounds(kGroups);
   const size_t threads = ThreadsOfThisProcess();
   EXPECT_LE(threads, 70u);
@@ -179,6 +180,7 @@ TEST_F(DirectWaitsTest, APeerThatStopsInAMessageIsGivenUp) {
 TEST_F(DirectWaitsTest, StopWaitsForNobody) {
   StartRounds(60);
   std::vector<std::unique_ptr<FrameSocket>> sockets;
+  sockets.reserve(150);
   for (int i = 0; i < 50; ++i) sockets.push_back(Connect());
   for (uint32_t group = 0; group < 50; ++group) {
     sockets.push_back(ConnectGroup(group));

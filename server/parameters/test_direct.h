@@ -12,6 +12,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -51,7 +52,7 @@ class DirectExchangesTest : public ::testing::Test {
       EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
     }
     EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
-    Listen(logger, options);
+    Listen(logger, std::move(options));
   }
   // Begins again with a store that has read nothing but the headers of its snapshots.
   void Restart() {
