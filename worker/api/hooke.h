@@ -44,9 +44,9 @@
  *   hooke_begin, and hooke_with_center for its work, give the center's values rounded. A value of the center that is
  *   out of float16's range is infinite there; the center keeps it as long as the program leaves the value alone.
  *   Buffers of 16 bits are averaged as float32 masters, and then rounded.
- *   Where the servers step, they get the 16-bit mean gradients as float32.
- * A 16-bit parameter takes 8 bytes in all, as a float32 one does: master, value and gradient. Where the servers step it
- * takes 12.
+ *   Where servers step with gradients (hooke_place.sends_gradients), they get the 16-bit mean gradients as float32.
+ * A 16-bit parameter takes 8 bytes in all, as a float32 one does: master, value and gradient. Where servers step with
+ * gradients it takes 12.
  */
 
 #include <stddef.h>
@@ -93,6 +93,8 @@ typedef struct hooke_place {
   uint32_t incarnation;   /* Starts of the group so far, this one included. 1 without a job. */
   uint32_t has_servers;   /* 1: groups exchange with a center. */
   uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
+  /* 1: by the job's rule, the servers step with the gradients, so a group of one rank must write them, too. */
+  uint32_t sends_gradients;
   uint64_t seed;          /* train.seed of the job; the same on all ranks of all groups. */
   const char* rule;       /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
 } hooke_place;

@@ -102,7 +102,9 @@ hooke_place RankJob::Place() const {
   place.ranks = static_cast<uint32_t>(deps_.group->size());
   place.incarnation = std::max<uint32_t>(start_.incarnation(), 1);
   place.has_servers = start_.servers().empty() ? 0 : 1;
-  place.steps_locally = start_.servers().empty() || FactsOf(*RuleOf(job_.averaging().rule())).steps_locally ? 1 : 0;
+  const RuleName rule = *RuleOf(job_.averaging().rule());
+  place.steps_locally = start_.servers().empty() || FactsOf(rule).steps_locally ? 1 : 0;
+  place.sends_gradients = !start_.servers().empty() && SendsGradients(rule) ? 1 : 0;
   place.seed = job_.train().seed();
   place.rule = rule_.c_str();
   return place;
@@ -187,7 +189,7 @@ absl::Status RankJob::Allocate(absl::Span<const hooke_tensor> tensors) {
     narrow = narrow || typed.back().type != DataType::kFloat32;
   }
   const ArenaAllocator allocate = GroupAllocator(*deps_.group);
-  const bool widens = Place().steps_locally == 0;
+  const bool widens = Place().sends_gradients != 0;
   const uint64_t statistics = kTrainingStatistics + 1 + layout_.parameters.size();
   absl::StatusOr<Arena> arena = Arena::Make(ArenaSizesOf(typed, widens, statistics), allocate);
   if (!arena.ok()) return arena.status();
