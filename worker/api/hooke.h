@@ -95,8 +95,8 @@ typedef struct hooke_place {
   uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
   /* 1: by the job's rule, the servers step with the gradients, so a group of one rank must write them, too. */
   uint32_t sends_gradients;
-  uint64_t seed;          /* train.seed of the job; the same on all ranks of all groups. */
-  const char* rule;       /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
+  uint64_t seed;    /* train.seed of the job; the same on all ranks of all groups. */
+  const char* rule; /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
 } hooke_place;
 
 /*
@@ -157,7 +157,11 @@ typedef struct hooke_tensor {
  */
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 
-/* What the program knows of its own length. Give zeros for what it does not know. */
+/*
+ * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Groups do not
+ * wait for a group after its last step, as steps_total says. If that is 0, they wait for it once, for as long as
+ * averaging.grace_seconds says.
+ */
 typedef struct hooke_plan {
   uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
   uint64_t steps_per_epoch; /* Steps of a group in an epoch, a pass of all groups together; 0: not known. */
@@ -170,7 +174,7 @@ typedef struct hooke_plan {
  * earlier starts.
  *
  * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the
- * job's rule or schedule needs steps_per_epoch.
+ * job's rule or schedule needs steps_per_epoch, or another group's plan differs.
  */
 hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
 

@@ -17,6 +17,7 @@
 #include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
 #include "worker/exchange/agreement.h"
+#include "worker/exchange/shard_job.h"
 
 namespace hooke {
 namespace {
@@ -223,9 +224,7 @@ void RankJob::Move(absl::Span<hooke_tensor> tensors) const {
 
 absl::Status RankJob::CheckPlan(const hooke_plan& plan) const {
   if (start_.servers().empty() || plan.steps_per_epoch > 0) return absl::OkStatus();
-  const RuleFacts& facts = FactsOf(*RuleOf(job_.averaging().rule()));
-  const bool by_schedule = job_.train().schedule().name() != v1::ScheduleSpec::CONSTANT &&
-                           (facts.relative_to_rate || facts.sends == RuleSends::kGradients);
+  const bool by_schedule = CountsEpochs(job_);
   if (!by_schedule && job_.averaging().post_local_epochs() == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the job's ", by_schedule ? "train.schedule" : "averaging.post_local_epochs",
@@ -244,7 +243,7 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   }
   if (!checked.ok()) return Note(checked);
   plan_ = plan;
-  const RankNumbers numbers = {deps_.group->rank(), std::max<uint64_t>(plan.steps_per_epoch, 1)};
+  const RankNumbers numbers = {deps_.group->rank(), plan.steps_per_epoch, plan.steps_total};
   absl::StatusOr<GroupTrainingOptions> options = TrainingOptionsOf(start_, job_, numbers);
   if (!options.ok()) return Note(options.status());
   options->rhythm.steps_total = plan.steps_total > 0 ? plan.steps_total : kEndless;
