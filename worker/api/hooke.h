@@ -292,7 +292,8 @@ hooke_code hooke_finish(hooke_job* job);
 
 /*
  * Leaves the group, frees the job and its memory, and ends MPI. Collective. Ends training, if hooke_begin was called
- * and hooke_finish was not. After an error the process should end by hooke_fail.
+ * and hooke_finish was not. After an error the process should end by hooke_fail. If the error came after the rank had
+ * left, all other calls with the job return HOOKE_FAILED_PRECONDITION.
  */
 hooke_code hooke_leave(hooke_job* job);
 
@@ -300,8 +301,10 @@ hooke_code hooke_leave(hooke_job* job);
  * Leaves the group when the process ends by exit(), which is also what happens after main has returned. Not collective.
  * It may be called at any time after hooke_join, and again with another message. If the exit status is 0, the process
  * does what hooke_leave does; an error of that is reported as by hooke_fail. If it is another one, the rank gives up as
- * by hooke_fail with HOOKE_INVALID_ARGUMENT, and the process keeps its exit status. `message` is then the reason. If it
- * is NULL, the reason names the exit status. Nothing happens if the job was left before, and in a forked process.
+ * by hooke_fail with HOOKE_INVALID_ARGUMENT, and the process keeps its exit status. If a collective function has failed
+ * before, the code is that error's: an exit after the loss of a rank or a server lets the group start again. `message`
+ * is the reason. If it is NULL, the reason names the exit status. Nothing happens if the job was left before without an
+ * error, and in a forked process.
  */
 hooke_code hooke_leave_at_exit(hooke_job* job, const char* message);
 
