@@ -72,6 +72,7 @@ class Place(NamedTuple):
     incarnation: int
     has_servers: bool
     steps_locally: bool
+    sends_gradients: bool
     seed: int
     rule: str
 
@@ -97,6 +98,7 @@ class _Place(ctypes.Structure):
         ("incarnation", ctypes.c_uint32),
         ("has_servers", ctypes.c_uint32),
         ("steps_locally", ctypes.c_uint32),
+        ("sends_gradients", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("rule", ctypes.c_char_p),
     ]
@@ -223,7 +225,8 @@ class Native:
         self._call("hooke_get_place", ctypes.byref(place))
         values = [getattr(place, name) for name, _ in _Place._fields_]
         values = [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values]
-        return Place(*values)._replace(has_servers=bool(place.has_servers), steps_locally=bool(place.steps_locally))
+        place = Place(*values)
+        return place._replace(**{name: bool(getattr(place, name)) for name in ("has_servers", "steps_locally", "sends_gradients")})
 
     def register(self, tensors: List[Tensor]) -> List[Tensor]:
         """Returns the tensors with their new places."""

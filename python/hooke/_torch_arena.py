@@ -66,7 +66,7 @@ def buffers_to_register(model: torch.nn.Module) -> List[Tuple[str, torch.nn.Modu
 class Arena:
     """Registers a model's tensors, and makes them views of the job's memory.
 
-    If gradients do not travel, since the group has one rank and steps by itself, they stay the program's own: autograd
+    If gradients do not travel, since the group has one rank and sends no gradients, they stay the program's own: autograd
     then need not add into memory that was zeroed.
     """
 

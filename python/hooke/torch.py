@@ -112,7 +112,7 @@ class Job(_job.Job):
             raise invalid(f"wrap: accumulate is {accumulate}, but must be at least 1")
         optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
         check_optimizers(optimizers, model, {id(p) for p in model.parameters() if p.requires_grad})
-        self._arena = Arena(self._native, model, gradients_travel=self.ranks > 1 or not self._place.steps_locally)
+        self._arena = Arena(self._native, model, gradients_travel=self.ranks > 1 or self._place.sends_gradients)
         self._registered = True
         self._model, self._optimizers, self.accumulate = model, optimizers, accumulate
         self._groups_known = [len(o.param_groups) for o in optimizers]

@@ -7,7 +7,7 @@ import os
 from hooke._native import PARAMETER, Place
 
 PLACE = Place(
-    job="", group=0, groups=1, rank=0, ranks=1, incarnation=1, has_servers=False, steps_locally=True, seed=7, rule="none"
+    job="", group=0, groups=1, rank=0, ranks=1, incarnation=1, has_servers=False, steps_locally=True, sends_gradients=False, seed=7, rule="none"
 )
 
 

@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 import re
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import torch  # noqa: E402
@@ -14,6 +15,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import hooke.torch as hooke  # noqa: E402
+from hooke._native import _WORK  # noqa: E402
 from hooke._torch_sampler import order  # noqa: E402
 
 def parameter_groups(parameters):
@@ -345,6 +347,30 @@ def ends_well_by_system_exit(_):
         sys.exit(3)
     print(f"ends {job.rank}", flush=True)
     raise SystemExit(0)
+
+
+def exits_after_an_error(_):
+    """The program handles the error of a collective function by an exit."""
+    job = hooke.init()
+    step(*small(job))
+    try:
+        job._native._call("hooke_with_center", _WORK(lambda _: 1), None)
+    except hooke.Error:
+        sys.exit(3)
+
+
+def cannot_leave(_):
+    """Rank 1 does not come to the end of MPI, for which rank 0 waits. Then rank 0 calls, and exits with status 0."""
+    job = hooke.init()
+    if job.rank == 1:
+        job.barrier()  # The one in leaving the job.
+        time.sleep(1000)
+    for call in (job._native.leave, job._native.place):
+        try:
+            call()
+        except hooke.Error as error:
+            print(error, flush=True)
+    sys.exit(0)
 
 
 def exits_alone(_):

@@ -112,6 +112,15 @@ class Ranks(unittest.TestCase):
     def test_exit_that_was_caught_and_exit_with_status_0(self):
         self.passes("ends_well_by_system_exit", "ends 0", "ends 1")
 
+    def test_exit_after_an_error_has_the_code_of_the_error(self):
+        """So that the group of a rank that lost another one is started again."""
+        status, output = run("exits_after_an_error", ranks=0)
+        self.assertEqual(status, 3, output)
+        self.assertIn("hooke: rank 0: INTERNAL: the program exited with status 3; before that: the program's work on the center failed", output)
+
+    def test_calls_after_leaving_has_failed(self):
+        self.fails("cannot_leave", "not all 2 ranks came within 10s", "the rank has left the group already, but its end failed")
+
     def test_exit_status_of_a_rank_alone(self):
         self.assertEqual(run("exits_alone", ranks=0)[0], 3)
 

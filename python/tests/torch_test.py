@@ -382,12 +382,25 @@ class Calls(unittest.TestCase):
             job.all_reduce(torch.tensor([1, 2]), "mean")
 
     def test_servers_step(self):
-        _, native, model, optimizer = wrapped(steps_locally=False, has_servers=True, rule="sync")
+        _, native, model, optimizer = wrapped(steps_locally=False, sends_gradients=True, has_servers=True, rule="sync")
         before = model[0].weight.clone()
         train(model, optimizer, 2)
         torch.testing.assert_close(model[0].weight, before)
         self.assertEqual(native.calls.count("end_step"), 2)
         self.assertEqual(len(native.notices), 1)
+
+    def test_one_rank_under_downpour_gives_its_gradients(self):
+        """The optimizer steps, and yet the library must see the gradients, to send them: without them nobody learns."""
+        plain = make_model()
+        _, native, model, optimizer = wrapped(ranks=1, sends_gradients=True, has_servers=True, rule="downpour")
+        plain(inputs(0)).square().sum().backward()
+        model(inputs(0)).square().sum().backward()
+        for tensor, (name, parameter) in zip(native.tensors, plain.named_parameters()):
+            given = ctypes.string_at(tensor.gradient, 4 * parameter.numel())
+            self.assertEqual(given, parameter.grad.numpy().tobytes(), name)
+        before = model[0].weight.clone()
+        optimizer.step()
+        self.assertFalse(torch.equal(model[0].weight, before))
 
     def test_buffers_stay_in_the_job(self):
         _, native, model, optimizer = wrapped()

@@ -32,7 +32,7 @@
 
 struct hooke_job {
   std::unique_ptr<hooke::RankProcess> process;
-  std::unique_ptr<hooke::RankJob> rank;
+  std::unique_ptr<hooke::RankJob> rank;  // Null after hooke_leave has failed at its end.
   pid_t pid = 0;
   int number = -1;  // The rank's.
 };
@@ -56,6 +56,12 @@ hooke_code Answer(const absl::Status& status) {
   return static_cast<hooke_code>(status.code());
 }
 
+// After the rank has left the group it cannot go back, even if ending MPI failed then.
+absl::Status HasLeft() {
+  return absl::FailedPreconditionError(
+      "the rank has left the group already, but its end failed: end the process by hooke_fail");
+}
+
 // Runs `body`, or returns an error if the job cannot be used in this process. An exception of `body` becomes an error
 // code, because the caller is C.
 hooke_code Guarded(const hooke_job* job, const std::function<absl::Status()>& body) try {
@@ -64,6 +70,7 @@ hooke_code Guarded(const hooke_job* job, const std::function<absl::Status()>& bo
     return Answer(absl::FailedPreconditionError(
         "this process was forked from a rank, for instance as a data loader; only the rank itself may use the job"));
   }
+  if (job->rank == nullptr) return Answer(HasLeft());
   return Answer(body());
 } catch (const std::exception& error) {
   return Answer(absl::InternalError(error.what()));
@@ -198,12 +205,17 @@ void EndAtExit(int exit_status, void* /*argument*/) {
   hooke_job* const job = at_exit.job;
   if (job == nullptr || job->pid != getpid()) return;
   if (exit_status == 0) {
-    const absl::Status left = LeaveOrError(job);
+    const absl::Status left = job->rank == nullptr ? HasLeft() : LeaveOrError(job);
     if (!left.ok()) GiveUp(job, left.code(), left.message(), 1);
     return;
   }
-  const std::string reason = at_exit.message.value_or(absl::StrCat("the program exited with status ", exit_status));
-  GiveUp(job, absl::StatusCode::kInvalidArgument, reason, exit_status);
+  std::string reason = at_exit.message.value_or(absl::StrCat("the program exited with status ", exit_status));
+  // A program may handle the error of a lost rank or server by an exit. Its group is then started again, as by the
+  // error itself.
+  const absl::Status lost = job->rank == nullptr ? absl::OkStatus() : job->rank->lost();
+  if (lost.ok()) GiveUp(job, absl::StatusCode::kInvalidArgument, reason, exit_status);
+  absl::StrAppend(&reason, "; before that: ", lost.message());
+  GiveUp(job, lost.code(), reason, exit_status);
 }
 
 // Registers EndAtExit once.

@@ -44,9 +44,9 @@
  *   hooke_begin, and hooke_with_center for its work, give the center's values rounded. A value of the center that is
  *   out of float16's range is infinite there; the center keeps it as long as the program leaves the value alone.
  *   Buffers of 16 bits are averaged as float32 masters, and then rounded.
- *   Where the servers step, they get the 16-bit mean gradients as float32.
- * A 16-bit parameter takes 8 bytes in all, as a float32 one does: master, value and gradient. Where the servers step it
- * takes 12.
+ *   Where servers step with gradients (hooke_place.sends_gradients), they get the 16-bit mean gradients as float32.
+ * A 16-bit parameter takes 8 bytes in all, as a float32 one does: master, value and gradient. Where servers step with
+ * gradients it takes 12.
  */
 
 #include <stddef.h>
@@ -93,8 +93,10 @@ typedef struct hooke_place {
   uint32_t incarnation;   /* Starts of the group so far, this one included. 1 without a job. */
   uint32_t has_servers;   /* 1: groups exchange with a center. */
   uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
-  uint64_t seed;          /* train.seed of the job; the same on all ranks of all groups. */
-  const char* rule;       /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
+  /* 1: by the job's rule, the servers step with the gradients, so a group of one rank must write them, too. */
+  uint32_t sends_gradients;
+  uint64_t seed;    /* train.seed of the job; the same on all ranks of all groups. */
+  const char* rule; /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
 } hooke_place;
 
 /*
@@ -155,7 +157,11 @@ typedef struct hooke_tensor {
  */
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 
-/* What the program knows of its own length. Give zeros for what it does not know. */
+/*
+ * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Groups do not
+ * wait for a group after its last step, as steps_total says. If that is 0, they wait for it once, for as long as
+ * averaging.grace_seconds says.
+ */
 typedef struct hooke_plan {
   uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
   uint64_t steps_per_epoch; /* Steps of a group in an epoch, a pass of all groups together; 0: not known. */
@@ -168,7 +174,7 @@ typedef struct hooke_plan {
  * earlier starts.
  *
  * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the
- * job's rule or schedule needs steps_per_epoch.
+ * job's rule or schedule needs steps_per_epoch, or another group's plan differs.
  */
 hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
 
@@ -286,7 +292,8 @@ hooke_code hooke_finish(hooke_job* job);
 
 /*
  * Leaves the group, frees the job and its memory, and ends MPI. Collective. Ends training, if hooke_begin was called
- * and hooke_finish was not. After an error the process should end by hooke_fail.
+ * and hooke_finish was not. After an error the process should end by hooke_fail. If the error came after the rank had
+ * left, all other calls with the job return HOOKE_FAILED_PRECONDITION.
  */
 hooke_code hooke_leave(hooke_job* job);
 
@@ -294,8 +301,10 @@ hooke_code hooke_leave(hooke_job* job);
  * Leaves the group when the process ends by exit(), which is also what happens after main has returned. Not collective.
  * It may be called at any time after hooke_join, and again with another message. If the exit status is 0, the process
  * does what hooke_leave does; an error of that is reported as by hooke_fail. If it is another one, the rank gives up as
- * by hooke_fail with HOOKE_INVALID_ARGUMENT, and the process keeps its exit status. `message` is then the reason. If it
- * is NULL, the reason names the exit status. Nothing happens if the job was left before, and in a forked process.
+ * by hooke_fail with HOOKE_INVALID_ARGUMENT, and the process keeps its exit status. If a collective function has failed
+ * before, the code is that error's: an exit after the loss of a rank or a server lets the group start again. `message`
+ * is the reason. If it is NULL, the reason names the exit status. Nothing happens if the job was left before without an
+ * error, and in a forked process.
  */
 hooke_code hooke_leave_at_exit(hooke_job* job, const char* message);
 

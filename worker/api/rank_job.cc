@@ -17,6 +17,7 @@
 #include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
 #include "worker/exchange/agreement.h"
+#include "worker/exchange/shard_job.h"
 
 namespace hooke {
 namespace {
@@ -102,7 +103,9 @@ hooke_place RankJob::Place() const {
   place.ranks = static_cast<uint32_t>(deps_.group->size());
   place.incarnation = std::max<uint32_t>(start_.incarnation(), 1);
   place.has_servers = start_.servers().empty() ? 0 : 1;
-  place.steps_locally = start_.servers().empty() || FactsOf(*RuleOf(job_.averaging().rule())).steps_locally ? 1 : 0;
+  const RuleName rule = *RuleOf(job_.averaging().rule());
+  place.steps_locally = start_.servers().empty() || FactsOf(rule).steps_locally ? 1 : 0;
+  place.sends_gradients = !start_.servers().empty() && SendsGradients(rule) ? 1 : 0;
   place.seed = job_.train().seed();
   place.rule = rule_.c_str();
   return place;
@@ -187,7 +190,7 @@ absl::Status RankJob::Allocate(absl::Span<const hooke_tensor> tensors) {
     narrow = narrow || typed.back().type != DataType::kFloat32;
   }
   const ArenaAllocator allocate = GroupAllocator(*deps_.group);
-  const bool widens = Place().steps_locally == 0;
+  const bool widens = Place().sends_gradients != 0;
   const uint64_t statistics = kTrainingStatistics + 1 + layout_.parameters.size();
   absl::StatusOr<Arena> arena = Arena::Make(ArenaSizesOf(typed, widens, statistics), allocate);
   if (!arena.ok()) return arena.status();
@@ -221,9 +224,7 @@ void RankJob::Move(absl::Span<hooke_tensor> tensors) const {
 
 absl::Status RankJob::CheckPlan(const hooke_plan& plan) const {
   if (start_.servers().empty() || plan.steps_per_epoch > 0) return absl::OkStatus();
-  const RuleFacts& facts = FactsOf(*RuleOf(job_.averaging().rule()));
-  const bool by_schedule = job_.train().schedule().name() != v1::ScheduleSpec::CONSTANT &&
-                           (facts.relative_to_rate || facts.sends == RuleSends::kGradients);
+  const bool by_schedule = CountsEpochs(job_);
   if (!by_schedule && job_.averaging().post_local_epochs() == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "the job's ", by_schedule ? "train.schedule" : "averaging.post_local_epochs",
@@ -242,7 +243,7 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   }
   if (!checked.ok()) return Note(checked);
   plan_ = plan;
-  const RankNumbers numbers = {deps_.group->rank(), std::max<uint64_t>(plan.steps_per_epoch, 1)};
+  const RankNumbers numbers = {deps_.group->rank(), plan.steps_per_epoch, plan.steps_total};
   absl::StatusOr<GroupTrainingOptions> options = TrainingOptionsOf(start_, job_, numbers);
   if (!options.ok()) return Note(options.status());
   options->rhythm.steps_total = plan.steps_total > 0 ? plan.steps_total : kEndless;

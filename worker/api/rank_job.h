@@ -65,6 +65,8 @@ class RankJob {
   // Returns whether the job should be finished before the rank leaves.
   bool NeedsFinish() const { return stage_ == Stage::kTraining; }
   uint64_t step() const { return step_; }
+  // Returns the error of the collective by which the group was lost. OK: it was not lost.
+  const absl::Status& lost() const { return lost_; }
 
  private:
   enum class Stage { kJoined, kRegistered, kTraining, kFinished };

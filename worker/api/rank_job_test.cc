@@ -392,6 +392,9 @@ TEST_F(RankJobTest, PlanMustSayWhatTheJobNeeds) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("needs the plan's steps_per_epoch"));
   };
   Run(2, begin);
+  spec.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  spec.mutable_train()->mutable_schedule()->set_warmup_epochs(1);
+  Run(2, begin);
   spec.mutable_averaging()->set_rule(v1::AveragingSpec::AVERAGE);
   spec.mutable_averaging()->set_post_local_epochs(1);
   spec.mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);

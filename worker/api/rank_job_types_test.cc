@@ -320,12 +320,37 @@ TEST_P(RankJobTypesTest, ServersStep) {
   start_.mutable_job()->mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
   Run(2, [&](RankJob& job, Program& program, int) {
     EXPECT_EQ(job.Place().steps_locally, 0u);
+    EXPECT_EQ(job.Place().sends_gradients, 1u);
     Train(job, program, 4, 3);
     const float expected = 3 - 1.5f * std::pow(1 - kRate, 4.0f);
     const std::vector<float> all = program.All();
     for (size_t i = 0; i < 80; ++i) EXPECT_NEAR(all[i], expected, Tolerance()) << i;
     EXPECT_TRUE(job.Finish().ok());
   });
+}
+
+// Under downpour both step: the program, and the servers with the gradients of 16 bits as float32. The group takes the
+// center's values after each step, so it ends as if only the servers stepped.
+TEST_P(RankJobTypesTest, DownpourTakesNarrowGradients) {
+  RestartableServer server;
+  start_.add_servers(server.address());
+  dial_ = [](const std::string& address) { return DialServer(address); };
+  start_.mutable_job()->mutable_averaging()->set_rule(v1::AveragingSpec::DOWNPOUR);
+  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_learning_rate(kRate);
+  start_.mutable_job()->mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  for (const int ranks : {1, 2}) {
+    start_.set_job_id(absl::StrCat("job-of-", ranks));
+    Run(ranks, [&](RankJob& job, Program& program, int) {
+      EXPECT_EQ(job.Place().steps_locally, 1u);
+      EXPECT_EQ(job.Place().sends_gradients, 1u);
+      Train(job, program, 4, 3);
+      const float expected = 3 - 1.5f * std::pow(1 - kRate, 4.0f);
+      const std::vector<float> all = program.All();
+      for (size_t i = 0; i < 80; ++i) EXPECT_NEAR(all[i], expected, Tolerance()) << i;
+      EXPECT_TRUE(job.Finish().ok());
+    });
+  }
 }
 
 }  // namespace

@@ -197,6 +197,10 @@ absl::Status InMemoryServer::KeepState(const StateToKeep& state) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
   if (!keep_error_.ok()) return keep_error_;
+  if (failing_keeps_ > 0) {
+    --failing_keeps_;
+    return absl::UnavailableError("connection reset");
+  }
   const v1::Sender& sender = state.header.sender();
   if (sender.incarnation() < incarnations_[sender.group()]) return absl::AbortedError("replaced");
   const StateKey key = {sender.group(), sender.rank(), sender.incarnation(), state.header.step()};
@@ -361,6 +365,11 @@ void InMemoryServer::SetSaveError(absl::Status error) {
 void InMemoryServer::SetKeepError(absl::Status error) {
   absl::MutexLock lock(&mutex_);
   keep_error_ = std::move(error);
+}
+
+void InMemoryServer::FailKeeps(int times) {
+  absl::MutexLock lock(&mutex_);
+  failing_keeps_ = times;
 }
 
 void InMemoryServer::DamageStates() {

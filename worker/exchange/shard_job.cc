@@ -1,5 +1,8 @@
 #include "worker/exchange/shard_job.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "algorithms/rule_facts.h"
 
 namespace hooke {
@@ -32,7 +35,35 @@ void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1:
   }
 }
 
+bool Varies(const v1::ScheduleSpec& schedule) {
+  return schedule.name() != v1::ScheduleSpec::CONSTANT || schedule.warmup_epochs() > 0;
+}
+
+// Sets the length of a group's training. `shard` has its schedule already.
+void SetLength(const v1::TrainSpec& train, const ShardJobNumbers& numbers, v1::JobSpecForShard& shard) {
+  shard.set_epochs(train.epochs());
+  shard.set_steps_per_epoch(numbers.steps_per_epoch);
+  if (!numbers.steps_total.has_value()) return;
+  const uint64_t total = *numbers.steps_total;
+  const uint64_t per_epoch = numbers.steps_per_epoch;
+  if (!Varies(shard.schedule()) && (total == 0 || per_epoch == 0 || total % per_epoch != 0)) {
+    // The rate does not depend on the epoch, so all steps may be one epoch.
+    shard.set_epochs(1);
+    shard.set_steps_per_epoch(total > 0 ? total : std::numeric_limits<uint64_t>::max());
+    return;
+  }
+  if (total == 0 || per_epoch == 0) return;
+  const uint64_t epochs = (total - 1) / per_epoch + 1;
+  const uint64_t least = Varies(shard.schedule()) ? train.epochs() : 1;
+  shard.set_epochs(static_cast<uint32_t>(std::clamp<uint64_t>(epochs, least, std::numeric_limits<uint32_t>::max())));
+}
+
 }  // namespace
+
+bool CountsEpochs(const v1::JobSpec& job) {
+  const RuleFacts& facts = FactsOf(*RuleOf(job.averaging().rule()));
+  return (facts.relative_to_rate || facts.sends == RuleSends::kGradients) && Varies(job.train().schedule());
+}
 
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers) {
   const Averaging& averaging = job.averaging();
@@ -46,8 +77,6 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   const RuleSends sends = FactsOf(*RuleOf(averaging.rule())).sends;
   if (sends == RuleSends::kParameters) return shard;
   shard.set_interval(averaging.interval());
-  shard.set_epochs(job.train().epochs());
-  shard.set_steps_per_epoch(numbers.steps_per_epoch);
   shard.set_parameters(numbers.parameters);
   shard.set_quorum(averaging.quorum());
   shard.set_grace_seconds(averaging.grace_seconds());
@@ -59,6 +88,7 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   } else {
     StepLikeGroups(job.train(), shard);
   }
+  SetLength(job.train(), numbers, shard);
   return shard;
 }
 

@@ -16,6 +16,9 @@ namespace {
 // at most 2 % of the time.
 constexpr int kTimesOfCost = 50;
 
+// After several states in a row that not all ranks have kept, the time to the next one doubles at most so many times.
+constexpr uint32_t kDoublingsMost = 4;
+
 // Servers keep two states of a rank. They hold more only if old ones could not be removed.
 constexpr size_t kMostStates = 4;
 
@@ -203,7 +206,11 @@ absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> ve
 }
 
 void GroupState::Propose(absl::Span<float> statistics) const {
-  const absl::Duration pause = std::max(options_.interval, kTimesOfCost * cost_);
+  // Until all ranks have a state, a restart would not go on exactly, so the cost does not delay the next one.
+  absl::Duration pause = options_.interval;
+  if (complete_.has_value()) pause = std::max(pause, kTimesOfCost * cost_);
+  // Each try stops training for up to the timeout, so a server that stays away is asked less and less often.
+  if (incomplete_ > 1) pause = std::max(pause, options_.interval * (1U << std::min(incomplete_ - 1, kDoublingsMost)));
   const bool wants = group_->rank() == 0 && options_.clock() - last_time_ >= pause;
   // The collective averages over the ranks, and the other ranks contribute 0. The mean is then 1 if rank 0 wants a
   // state.
@@ -215,7 +222,11 @@ void GroupState::Propose(absl::Span<float> statistics) const {
 void GroupState::Learn(absl::Span<const float> statistics) {
   wanted_ = statistics[kWanted] > 0.5f;
   cost_ = absl::Seconds(statistics[kCost]);
-  if (taken_.has_value() && statistics[kFailed] == 0) complete_ = taken_;
+  if (taken_.has_value()) {
+    const bool all = statistics[kFailed] == 0;
+    if (all) complete_ = taken_;
+    incomplete_ = all ? 0 : incomplete_ + 1;
+  }
   taken_.reset();
   due_.reset();
 }
@@ -234,17 +245,33 @@ void GroupState::Take(uint64_t step, absl::Span<const float> vector) {
   last_time_ = options_.clock();
 }
 
+// While no state is complete, tries until the timeout. Once one is, a failure costs only a newer state, which is not
+// worth waiting for. Only the try that succeeds counts as cost: a server that is away must not delay later states.
+absl::Status GroupState::Send(const StateToKeep& keep, absl::Duration encoding) {
+  const absl::Time deadline = absl::Now() + options_.timeout;
+  while (true) {
+    const absl::Time began = options_.clock();
+    absl::Status status = Server().KeepState(keep, deadline);
+    if (status.ok()) own_cost_ = encoding + (options_.clock() - began);
+    if (complete_.has_value() || !MayPass(status) || absl::Now() + kBetweenTries >= deadline) return status;
+    absl::SleepFor(kBetweenTries);
+  }
+}
+
 absl::Status GroupState::Keep(std::string optimizer, absl::string_view own) {
   const absl::Time began = options_.clock();
   StateToKeep keep;
   *keep.header.mutable_sender() = options_.sender;
   keep.header.set_step(taken_->step());
-  if (complete_.has_value()) *keep.header.mutable_keeps() = *complete_;
+  if (!first_.has_value()) first_ = taken_;
+  // If the server's answer was lost, all ranks have the first state, although none knows it.
+  const v1::StateId& keeps = complete_.has_value() ? *complete_ : *first_;
+  if (!Same(keeps, *taken_)) *keep.header.mutable_keeps() = keeps;
   const std::string bytes = EncodeState({*std::move(due_), std::move(optimizer), std::string(own)});
   due_.reset();
   keep.state = bytes;
-  absl::Status status = Server().KeepState(keep, absl::Now() + options_.timeout);
-  own_cost_ = options_.clock() - began;
+  const absl::Duration encoding = options_.clock() - began;
+  absl::Status status = Send(keep, encoding);
   if (absl::IsAborted(status)) return status;
   kept_ = status.ok();
   failures_ = kept_ ? 0 : failures_ + 1;

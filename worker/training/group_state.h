@@ -54,7 +54,7 @@ struct GroupStateOptions {
   v1::Sender sender;
   bool with_values = false;  // Whether a state has the group's values, from which a restart then goes on.
   // Time from one state to the next. If states take long to send, the time is longer: fifty times what the last one
-  // took.
+  // took, once all ranks have a state. After several failures in a row it doubles, up to 16 times the interval.
   absl::Duration interval = absl::Seconds(30);
   absl::Duration timeout = absl::Seconds(10);  // Limit for one call to a server; less than the group's deadline.
   std::function<absl::Time()> clock = absl::Now;
@@ -89,8 +89,9 @@ class GroupState {
   void Take(uint64_t step, absl::Span<const float> vector);
   // Returns whether Take was called, and neither Keep nor Learn since then.
   bool due() const { return due_.has_value(); }
-  // Sends the state that is due. ABORTED: a later start of the group has replaced this one. Other failures are sent as
-  // notices, and the result is OK.
+  // Sends the state that is due. If there is no complete state yet and the server does not answer, tries until the
+  // timeout. ABORTED: a later start of
+  // the group has replaced this one. Other failures are sent as notices, and the result is OK.
   absl::Status Keep(std::string optimizer, absl::string_view own);
 
  private:
@@ -98,6 +99,7 @@ class GroupState {
   absl::StatusOr<std::vector<v1::StateId>> ListOwn();
   absl::StatusOr<std::optional<v1::StateId>> FindCommon(const std::vector<v1::StateId>& own);
   absl::Status Fetch(const v1::StateId& id, uint64_t values);
+  absl::Status Send(const StateToKeep& keep, absl::Duration encoding);
   void Notice(absl::string_view what, const absl::Status& why);
 
   const GroupStateOptions options_;
@@ -110,12 +112,14 @@ class GroupState {
 
   bool wanted_ = false;
   absl::Time last_time_;                   // When a state was last due. Before the first state, when training began.
-  absl::Duration cost_;                    // The mean of the ranks' times for the last Keep.
-  absl::Duration own_cost_;                // This rank's time for its last Keep.
+  absl::Duration cost_;                    // The mean of the ranks' times for the last state that each has kept.
+  absl::Duration own_cost_;                // This rank's time for the last state that it has kept.
   std::optional<v1::StateId> complete_;    // The newest state that all ranks are known to have.
+  std::optional<v1::StateId> first_;       // The first state that was sent.
   std::optional<v1::StateId> taken_;       // The last state that was due, until the ranks know whether all have it.
   std::optional<std::vector<float>> due_;  // The values of the state that is due.
   bool kept_ = false;                      // Whether this rank has kept `taken_`.
+  uint32_t incomplete_ = 0;                // Number of states in a row that not all ranks have kept.
   uint64_t failures_ = 0;                  // Number of states since the last one that this rank has kept.
 };
 

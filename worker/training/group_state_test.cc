@@ -45,7 +45,7 @@ class GroupStateTest : public ::testing::Test {
       options.with_values = with_values;
       options.interval = absl::Seconds(10);
       options.timeout = absl::Milliseconds(300);
-      options.clock = [this] { return now_; };
+      options.clock = [this, looks = 0]() mutable { return now_ + per_look_ * looks++; };
       Reporter reporter{ReporterOptions()};
       GroupState state(options, groups[rank].get(), servers, &reporter);
       body(state, *groups[rank]);
@@ -90,6 +90,7 @@ class GroupStateTest : public ::testing::Test {
 
   const std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   absl::Time now_ = absl::UnixEpoch();
+  absl::Duration per_look_;  // Each look at a rank's clock moves it on by so much.
 };
 
 // All ranks get back the newest state. Together their parts of the values give the whole vector.
@@ -213,6 +214,73 @@ TEST_F(GroupStateTest, IsWantedByTime) {
     EXPECT_FALSE(state.due());
     EXPECT_FALSE(state.wanted());
   });
+}
+
+// A server that does not answer once does not lose a state: the rank sends it again.
+TEST_F(GroupStateTest, AServerThatIsAwayForAMoment) {
+  for (const auto& server : servers_) server->FailKeeps(1);
+  Run(1, true, [](GroupState& state, Group& group) {
+    Keep(state, group, 0);
+    EXPECT_EQ(Step(state, group)[1], 0);
+  });
+  EXPECT_EQ(Restore(2, true), 0u);
+}
+
+// Each state that a server does not take may stop training for the timeout. So a server that stays away is soon asked
+// less often, but never more than 16 intervals later.
+TEST_F(GroupStateTest, AServerThatStaysAwayIsAskedLessOften) {
+  servers_[1]->SetKeepError(absl::ResourceExhaustedError("the disk is full"));
+  Run(1, false, [this](GroupState& state, Group& group) {
+    uint64_t step = 0;
+    for (const int pause : {10, 10, 20, 40, 80, 160, 160}) {
+      for (const absl::Duration time : {absl::Seconds(pause) - absl::Seconds(1), absl::Seconds(1)}) {
+        Step(state, group);
+        EXPECT_FALSE(state.wanted()) << pause;
+        EXPECT_TRUE(group.Barrier().ok());
+        if (group.rank() == 0) now_ += time;
+        EXPECT_TRUE(group.Barrier().ok());
+      }
+      Step(state, group);
+      EXPECT_TRUE(state.wanted()) << pause;
+      Keep(state, group, ++step);
+    }
+  });
+}
+
+// The time of failures is no cost, which would delay the next states. Cost delays none before all ranks have a state.
+TEST_F(GroupStateTest, FailuresDelayNoState) {
+  per_look_ = absl::Seconds(1);
+  servers_[1]->SetKeepError(absl::ResourceExhaustedError("the disk is full"));
+  Run(1, false, [this](GroupState& state, Group& group) {
+    auto pass = [&](absl::Duration time) {
+      EXPECT_TRUE(group.Barrier().ok());
+      if (group.rank() == 0) now_ += time;
+      EXPECT_TRUE(group.Barrier().ok());
+    };
+    Keep(state, group, 5);  // Ranks 0 and 2 have a cost of 2 seconds, rank 1 has failed.
+    EXPECT_FLOAT_EQ(Step(state, group)[2], 4.0f / 3);
+    pass(absl::Seconds(10));
+    Step(state, group);
+    EXPECT_TRUE(state.wanted()) << "no state is complete";
+    if (group.rank() == 1) servers_[1]->SetKeepError(absl::OkStatus());
+    EXPECT_TRUE(group.Barrier().ok());
+    Keep(state, group, 10);
+    EXPECT_FLOAT_EQ(Step(state, group)[2], 2);
+    pass(absl::Seconds(10));
+    Step(state, group);
+    EXPECT_FALSE(state.wanted()) << "fifty times the cost";
+  });
+}
+
+// If the answers to the first state were lost, all ranks have it, and none knows that. It stays on the servers until
+// all ranks have kept another one.
+TEST_F(GroupStateTest, KeepsAFirstStateWhoseAnswersWereLost) {
+  Run(1, false, [](GroupState& state, Group& group) {
+    Keep(state, group, 5);
+    state.Learn({0, 1, 0});
+    if (group.rank() != 1) Keep(state, group, 10);
+  });
+  EXPECT_EQ(Restore(2, false), 5u);
 }
 
 // DecodeState returns what EncodeState was given. It refuses the bytes of a state if they are cut at any length, or if

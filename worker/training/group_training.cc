@@ -243,8 +243,10 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
 
 absl::Status GroupTraining::EndStep(const StepDone& done) {
   step_ = done.step;
-  if (deps_.narrow != nullptr && !StepsLocally()) deps_.narrow->WidenGradients();
-  if (exchange_ != nullptr) exchange_->AddGradient();
+  if (exchange_ != nullptr) {
+    if (deps_.narrow != nullptr && SendsGradients(options_.rule)) deps_.narrow->WidenGradients();
+    exchange_->AddGradient();
+  }
   deps_.reporter->ReportStep(done);
   const ExchangePlan plan = PlanAfter(step_);
   if (plan.begins || plan.finishes || Publishes(step_) || step_ >= options_.rhythm.steps_total) {

@@ -126,7 +126,7 @@ std::unique_ptr<DialedCenter> DialCenter(const v1::GroupStart& start, const v1::
   if (start.servers().empty()) return nullptr;
   CenterOptions options;
   options.sender = SenderOf(start, numbers.rank);
-  options.job = ShardJob(job, {numbers.steps_per_epoch, layout.parameter_values()});
+  options.job = ShardJob(job, {numbers.steps_per_epoch, layout.parameter_values(), numbers.steps_total});
   options.layout = layout;
   options.model = model;
   options.partition = Partition(layout.values());

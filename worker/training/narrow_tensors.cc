@@ -75,11 +75,12 @@ absl::StatusOr<std::unique_ptr<NarrowTensors>> NarrowTensors::Make(absl::Span<co
     if (tensor.parameter) gradients += FloatsFor(tensor.values);
   }
   std::unique_ptr<NarrowTensors> made(new NarrowTensors(arena));
-  // Only gradients are reduced as 16-bit values, so only they need memory that the ranks share.
-  absl::StatusOr<ArenaMemory> own = AllocateOnHeap(values);
-  if (!own.ok()) return own.status();
+  // Only gradients are reduced as 16-bit values, so only they need memory that the ranks share. That allocation is
+  // collective, so it comes first: a rank whose heap is full must not leave the others waiting in it.
   absl::StatusOr<ArenaMemory> shared = allocate(gradients);
   if (!shared.ok()) return shared.status();
+  absl::StatusOr<ArenaMemory> own = AllocateOnHeap(values);
+  if (!own.ok()) return own.status();
   made->values_ = *std::move(own);
   made->gradient_memory_ = *std::move(shared);
   made->Arrange(tensors, widens);

@@ -39,7 +39,7 @@ struct TensorPlace {
   absl::Span<char> gradient;
 };
 
-// Returns the arena's sizes for these tensors. `widens`: the servers step, and take all gradients as float32. Otherwise
+// Returns the arena's sizes for these tensors. `widens`: the group sends gradients, all as float32. Otherwise
 // the arena has no place for 16-bit gradients.
 Arena::Sizes ArenaSizesOf(absl::Span<const TypedTensor> tensors, bool widens, uint64_t statistics);
 

@@ -202,5 +202,17 @@ TEST_P(NarrowTensorsTest, BuffersAndGradients) {
   EXPECT_EQ(arena_.gradients()[0], 0);
 }
 
+// The collective allocation comes even if this rank's heap is full. Otherwise the other ranks would wait for it.
+TEST(NarrowTensorsMemoryTest, AFullHeapLeavesNoRankWaiting) {
+  const std::vector<TypedTensor> huge = {{DataType::kBFloat16, uint64_t{1} << 61, true}};
+  int calls = 0;
+  const auto shared = [&calls](uint64_t) -> absl::StatusOr<ArenaMemory> {
+    ++calls;
+    return ArenaMemory();
+  };
+  EXPECT_FALSE(NarrowTensors::Make(huge, false, *Arena::Make({}), shared).ok());
+  EXPECT_EQ(calls, 1);
+}
+
 }  // namespace
 }  // namespace hooke
