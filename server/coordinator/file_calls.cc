@@ -68,7 +68,7 @@ absl::Status FileCalls::Upload(grpc::ServerContext& context, grpc::ServerReader<
 
 absl::Status FileCalls::Receive(grpc::ServerContext& context, grpc::ServerReader<v1::FileChunk>& reader,
                                 v1::UploadFilesResponse& response) {
-  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = options_.store->BeginUpload();
+  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = options_.store->BeginUpload(options_.clock().steady);
   if (!upload.ok()) return upload.status();
   v1::FileChunk chunk;
   while (reader.Read(&chunk)) {

@@ -12,14 +12,9 @@
 namespace hooke {
 namespace {
 
-// How long an upload waits for a content of the same name to be removed.
-constexpr absl::Duration kRemoveLimit = absl::Seconds(10);
-
 absl::Status Refuse(absl::StatusCode code, const std::string& what) {
   return RefusalOf({{"files", what, {"files"}}}, code);
 }
-
-std::string NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
 
 // Returns the digest of a file of the folder; "" if it is not ours.
 std::string DigestOf(const std::string& name) {
@@ -29,6 +24,8 @@ std::string DigestOf(const std::string& name) {
 }
 
 }  // namespace
+
+std::string FileStore::NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
 
 absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(FileStoreOptions options, absl::Duration now) {
   absl::StatusOr<std::unique_ptr<ContentFolder>> folder = ContentFolder::Open(options.folder);
@@ -101,81 +98,21 @@ absl::Status FileStore::Reserve(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<FileStore::Upload>> FileStore::BeginUpload() {
+absl::StatusOr<std::unique_ptr<FileStore::Upload>> FileStore::BeginUpload(absl::Duration now) {
   absl::MutexLock lock(&mutex_);
-  if (uploads_ >= options_.uploads_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(uploads_, " uploads of files run at once, the most that the coordinator takes: try again later"));
+  if (uploads_.size() >= options_.uploads_max) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        uploads_.size(), " uploads of files run at once, the most that the coordinator takes: try again later"));
   }
-  ++uploads_;
-  return std::unique_ptr<Upload>(new Upload(this));
+  return std::unique_ptr<Upload>(new Upload(this, uploads_.insert(now)));
 }
 
-FileStore::Upload::~Upload() {
-  Drop();
-  absl::MutexLock lock(&store_->mutex_);
-  --store_->uploads_;
-}
-
-void FileStore::Upload::Drop() {
-  content_.reset();
-  absl::MutexLock lock(&store_->mutex_);
-  store_->reserved_ -= std::exchange(reserved_, 0);
-}
-
-absl::Status FileStore::Upload::Begin(absl::Duration now) {
-  const v1::FileContent& coming = check_.content();
-  {
-    absl::MutexLock lock(&store_->mutex_);
-    if (store_->Keep(coming, now)) return absl::OkStatus();
-  }
-  if (absl::Status status = store_->Reserve(coming.bytes()); !status.ok()) return status;
-  reserved_ = coming.bytes();
-  absl::StatusOr<std::unique_ptr<NewContent>> content = store_->folder_->Begin();
-  if (!content.ok()) return content.status();
-  content_ = *std::move(content);
-  return absl::OkStatus();
-}
-
-absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration now) {
-  const absl::StatusOr<ChunkCheck::Step> step = check_.Take(chunk);
-  if (!step.ok()) return step.status();
-  if (step->begins) {
-    if (absl::Status status = Begin(now); !status.ok()) return status;
-  }
-  if (content_ != nullptr) {
-    if (absl::Status status = content_->Append(chunk.data()); !status.ok()) return status;
-  }
-  if (!step->ends) return absl::OkStatus();
-  ++contents_;
-  if (content_ == nullptr) return absl::OkStatus();
-  const v1::FileContent& came = check_.content();
-  {
-    // If the old file of that name is just being removed, that would remove the new one.
-    absl::MutexLock lock(&store_->mutex_);
-    const auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_->mutex_) {
-      const auto found = store_->stored_.find(came.sha256());
-      return found == store_->stored_.end() || !found->second.leaving;
-    };
-    if (!store_->mutex_.AwaitWithTimeout(absl::Condition(&gone), kRemoveLimit)) {
-      return absl::UnavailableError("the coordinator's disk does not answer: try again");
-    }
-  }
-  absl::Status status = content_->Publish(NameOf(came.sha256()), Durable::kYes);
-  content_.reset();
-  absl::MutexLock lock(&store_->mutex_);
-  store_->reserved_ -= std::exchange(reserved_, 0);
-  if (!status.ok()) return status;
-  const auto [stored, is_new] = store_->stored_.try_emplace(came.sha256());
-  // Another upload may have brought the same content meanwhile.
-  store_->bytes_ += came.bytes() - (is_new ? 0 : stored->second.bytes);
-  stored->second = {came.bytes(), now, false};
-  return absl::OkStatus();
-}
-
-absl::StatusOr<uint32_t> FileStore::Upload::Finish() const {
-  if (absl::Status status = check_.CheckEnd(); !status.ok()) return status;
-  return contents_;
+absl::Duration FileStore::AskedBefore(absl::Duration now) const {
+  if (uploads_.empty()) return now - options_.unnamed_for;
+  v1::FileSet largest;
+  largest.set_bytes(options_.job_bytes_max);
+  largest.set_manifest_bytes(kManifestBytesMax);
+  return std::max(*uploads_.begin(), now - FetchLimit(largest)) - options_.unnamed_for;
 }
 
 absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) const {
@@ -261,8 +198,9 @@ uint64_t FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Durati
   std::vector<std::string> unnamed;
   {
     absl::MutexLock lock(&mutex_);
+    const absl::Duration asked_before = AskedBefore(now);
     for (auto& [sha256, stored] : stored_) {
-      if (named.count(sha256) > 0 || stored.leaving || now - stored.asked < options_.unnamed_for) continue;
+      if (named.count(sha256) > 0 || stored.leaving || stored.asked > asked_before) continue;
       stored.leaving = true;
       unnamed.push_back(sha256);
     }

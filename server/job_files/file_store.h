@@ -5,7 +5,7 @@
 // files that many jobs have are stored once.
 //
 // A content stays while a known job's manifest names it, and for `unnamed_for` after somebody has uploaded it or asked
-// for it. That time lets a client first upload and then submit.
+// for it. That time lets a client first upload and then submit. While an upload runs, it does not pass.
 //
 // Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
 
@@ -63,18 +63,19 @@ class FileStore {
 
    private:
     friend class FileStore;
-    explicit Upload(FileStore* store) : store_(store) {}
+    Upload(FileStore* store, std::multiset<absl::Duration>::iterator begun) : store_(store), begun_(begun) {}
     absl::Status Begin(absl::Duration now);
     void Drop();
 
     FileStore* const store_;
+    const std::multiset<absl::Duration>::iterator begun_;  // In `uploads_`.
     ChunkCheck check_;
     std::unique_ptr<NewContent> content_;  // Null: the content that is coming is stored already.
     uint64_t reserved_ = 0;
     uint32_t contents_ = 0;
   };
   // RESOURCE_EXHAUSTED: too many uploads run. The store must outlive the upload.
-  absl::StatusOr<std::unique_ptr<Upload>> BeginUpload();
+  absl::StatusOr<std::unique_ptr<Upload>> BeginUpload(absl::Duration now);
 
   // Checks before a job is stored that its manifest is valid and that all contents are here. Errors are refusals for
   // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing.
@@ -104,18 +105,23 @@ class FileStore {
 
   // Whether the content is here and stays for a while. Its file has this length.
   bool Keep(const v1::FileContent& content, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A content that was asked for at that time or earlier, and that no job names, may be freed. A content that an upload
+  // has brought, or found here, stays until it is through; but a slower upload than any of ours protects nothing more.
+  absl::Duration AskedBefore(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) const;
 
+  static std::string NameOf(const std::string& sha256);
+
   const FileStoreOptions options_;
   const std::unique_ptr<ContentFolder> folder_;
   absl::Mutex mutex_;
-  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);  // By SHA-256.
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                    // Of `stored_`.
-  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                 // Of contents that are being uploaded.
-  size_t uploads_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);   // By SHA-256.
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                     // Of `stored_`.
+  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                  // Of contents that are being uploaded.
+  std::multiset<absl::Duration> uploads_ ABSL_GUARDED_BY(mutex_);  // When those that run began.
 };
 
 }  // namespace hooke

@@ -78,7 +78,7 @@ class FileStoreTest : public ::testing::Test {
   }
 
   absl::Status Upload(const std::vector<std::string>& contents, absl::Duration now = kNow) {
-    absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload();
+    absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload(now);
     if (!upload.ok()) return upload.status();
     for (const std::string& bytes : contents) {
       absl::Status status = SendContent(bytes, [&](const v1::FileChunk& chunk) { return (*upload)->Take(chunk, now); });
@@ -121,7 +121,7 @@ TEST_F(FileStoreTest, OnlyWhatIsMissingIsAskedFor) {
 TEST_F(FileStoreTest, ABrokenUploadLeavesNothing) {
   const std::string large(3 * kChunkBytesSent, 'x');
   {
-    absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload();
+    absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload(kNow);
     ASSERT_TRUE(upload.ok());
     int chunks = 0;
     EXPECT_FALSE(SendContent(large, [&](const v1::FileChunk& chunk) {
@@ -136,7 +136,7 @@ TEST_F(FileStoreTest, ABrokenUploadLeavesNothing) {
 }
 
 TEST_F(FileStoreTest, OtherBytesThanTheDigestAreRefused) {
-  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload();
+  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload(kNow);
   v1::FileChunk chunk;
   *chunk.mutable_begins() = Content("abc");
   chunk.set_data("abd");
@@ -164,8 +164,8 @@ TEST_F(FileStoreTest, LimitsNameTheKeyTheSizeAndTheFlag) {
   // A client that does not ask is refused as well.
   EXPECT_TRUE(absl::IsResourceExhausted(Upload({std::string(1600, 'b')})));
   EXPECT_TRUE(Upload({std::string(1500, 'b')}).ok());
-  const absl::StatusOr<std::unique_ptr<FileStore::Upload>> first = store_->BeginUpload();
-  EXPECT_TRUE(absl::IsResourceExhausted(store_->BeginUpload().status()));
+  const absl::StatusOr<std::unique_ptr<FileStore::Upload>> first = store_->BeginUpload(kNow);
+  EXPECT_TRUE(absl::IsResourceExhausted(store_->BeginUpload(kNow).status()));
 }
 
 TEST_F(FileStoreTest, AJobIsTakenOnlyWithAllItsFiles) {
@@ -203,6 +203,27 @@ TEST_F(FileStoreTest, FreesWhatNoJobNames) {
   EXPECT_EQ(store_->FreeUnnamed({}, later + absl::Minutes(11)), 2 + one.manifest.size());
   EXPECT_EQ(FilesThere(), 0u);
   EXPECT_EQ(store_->bytes(), 0u);
+}
+
+// A slow line: the upload takes longer than a content without a job stays. What came first, and what was there before,
+// is still there at its end.
+TEST_F(FileStoreTest, AnUploadOfMoreThanTenMinutesKeepsItsFirstFiles) {
+  const Files files({"a", "b", "c"});
+  ASSERT_TRUE(Upload({"a"}).ok());
+  EXPECT_EQ(store_->FindMissing(files.Contents(), kNow)->size(), 3u);
+  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload(kNow);
+  absl::Duration now = kNow;
+  for (const std::string& bytes : {files.manifest, std::string("b"), std::string("c")}) {
+    EXPECT_TRUE(SendContent(bytes, [&](const v1::FileChunk& chunk) { return (*upload)->Take(chunk, now); }).ok());
+    now += absl::Minutes(5);
+    EXPECT_EQ(store_->FreeUnnamed({}, now), 0u);
+  }
+  EXPECT_THAT(*store_->FindMissing(files.Contents(), now), IsEmpty());
+  upload->reset();
+  EXPECT_TRUE(store_->CheckForJob(files.set, now + absl::Minutes(9)).ok());
+  // An upload that never ends does not keep everything for ever.
+  upload = store_->BeginUpload(now);
+  EXPECT_EQ(store_->FreeUnnamed({}, now + absl::Hours(2)), 3 + files.manifest.size());
 }
 
 TEST_F(FileStoreTest, SendsOnlyWhatTheJobNames) {
