@@ -54,7 +54,7 @@ absl::Status FileStore::TooManyBytes(uint64_t bytes) const {
   return Refuse(absl::StatusCode::kFailedPrecondition,
                 absl::StrCat("they need ", BytesText(bytes), " more, and the coordinator has ",
                              BytesText(bytes_ + reserved_), " of at most ", BytesText(options_.total_bytes_max),
-                             " (its --files-total-bytes); forget finished jobs with `hooke forget`, or send less"));
+                             " (its --files-total-bytes); wait until jobs with files have ended, or send less"));
 }
 
 absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const v1::FileContent> contents,

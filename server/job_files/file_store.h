@@ -4,7 +4,7 @@
 // The coordinator's store of the files of jobs. Each content is one file of a ContentFolder, named by its SHA-256. So
 // files that many jobs have are stored once.
 //
-// A content stays while a known job's manifest names it, and for `unnamed_for` after somebody has uploaded it or asked
+// A content stays while the manifest of a job that has not ended names it, and for `unnamed_for` after somebody has uploaded it or asked
 // for it. That time lets a client first upload and then submit. While an upload runs, it does not pass.
 //
 // Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
