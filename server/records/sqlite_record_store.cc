@@ -124,13 +124,26 @@ absl::StatusOr<int64_t> FormatOf(SqliteDatabase& database) {
                                                     ": start the version of Hooke that wrote it"));
 }
 
-// Returns the records of a file of `format`, which is older.
+// Returns the records of a file of `format`, which is older. DATA_LOSS: a job of it makes records that cannot be read.
 absl::StatusOr<Records> RecordsOfOldTables(SqliteDatabase& database, int64_t format) {
   absl::StatusOr<StoredJobs> old = ReadOldJobTables(database, format);
   if (!old.ok()) return old.status();
   Records records = {{kFormatKey, FormatRecord()}};
-  for (const JobRecord& job : old->jobs) records.merge(RecordsOf(job));
-  for (const ForgottenJob& job : old->forgotten) records[ForgottenKey(job.number)] = ForgottenRecord(job);
+  for (const JobRecord& job : old->jobs) {
+    Records of_job = RecordsOf(job);
+    // Once the old tables are gone, a record that this version does not read could not be mended any more.
+    if (const absl::Status read = JobFrom(of_job).status(); !read.ok()) {
+      return DamagedStore(database.Name(), read.message());
+    }
+    records.merge(of_job);
+  }
+  for (const ForgottenJob& job : old->forgotten) {
+    const std::string key = ForgottenKey(job.number);
+    records[key] = ForgottenRecord(job);
+    if (const absl::Status read = ForgottenFrom(key, records[key]).status(); !read.ok()) {
+      return DamagedStore(database.Name(), read.message());
+    }
+  }
   return records;
 }
 
