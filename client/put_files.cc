@@ -44,7 +44,15 @@ absl::StatusOr<v1::FindMissingFilesResponse> CoordinatorClient::FindMissing(cons
                                                                             bool wait_for_connection) {
   v1::FindMissingFilesRequest request;
   *request.add_contents() = ManifestContent(files.set);
-  for (const CollectedFiles::Content& content : files.contents) *request.add_contents() = content.content;
+  // Each path counts, because each group gets a copy for each. So the coordinator refuses too much before it comes.
+  v1::FileManifest manifest;
+  if (!manifest.ParseFromString(files.manifest)) return absl::InternalError("the manifest of the files is damaged");
+  for (const v1::FileEntry& entry : manifest.entries()) {
+    if (entry.folder()) continue;
+    v1::FileContent& content = *request.add_contents();
+    content.set_sha256(entry.sha256());
+    content.set_bytes(entry.bytes());
+  }
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + kQuestionTimeout));
   context.set_wait_for_ready(wait_for_connection);

@@ -26,9 +26,13 @@ class FilesCoordinator final : public FakeCoordinatorService {
   grpc::Status FindMissingFiles(grpc::ServerContext*, const v1::FindMissingFilesRequest* request,
                                 v1::FindMissingFilesResponse* response) override {
     absl::MutexLock lock(&mutex);
+    std::set<std::string> missing;
+    bytes_asked = 0;
     for (const v1::FileContent& content : request->contents()) {
-      if (stored.count(content.sha256()) == 0) response->add_sha256(content.sha256());
+      bytes_asked += content.bytes();
+      if (stored.count(content.sha256()) == 0) missing.insert(content.sha256());
     }
+    for (const std::string& sha256 : missing) response->add_sha256(sha256);
     return grpc::Status::OK;
   }
 
@@ -49,6 +53,7 @@ class FilesCoordinator final : public FakeCoordinatorService {
   grpc::Status end;  // Of each upload.
   std::set<std::string> stored;
   int uploads = 0;
+  uint64_t bytes_asked = 0;  // In the last question.
 };
 
 // The files "a" and "b", both with the bytes "abc".
@@ -87,6 +92,15 @@ TEST(PutFilesTest, WhatTheCoordinatorLosesMeanwhileIsSentAgain) {
   EXPECT_EQ(uploaded->contents, 1u);
   EXPECT_EQ(coordinator.stored.size(), 2u);
   EXPECT_EQ(coordinator.uploads, 2);
+}
+
+// Two paths of one content are two copies for each group, and count twice for the coordinator's limit.
+TEST(PutFilesTest, EachPathCountsForTheLimitOfAJob) {
+  const CollectedFiles files = Files();
+  FilesCoordinator coordinator;
+  ASSERT_TRUE(Put(coordinator, files).ok());
+  EXPECT_EQ(coordinator.bytes_asked, files.set.bytes() + files.set.manifest_bytes());
+  EXPECT_EQ(coordinator.uploads, 1);
 }
 
 TEST(PutFilesTest, ACoordinatorThatLosesEachUploadIsGivenUp) {

@@ -57,6 +57,12 @@ absl::Status FileStore::TooManyBytes(uint64_t bytes) const {
                              " (its --files-total-bytes); wait until jobs with files have ended, or send less"));
 }
 
+absl::Status FileStore::TooManyForJob(uint64_t bytes) const {
+  return Refuse(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat("they have ", BytesText(bytes), ", and a job may have ", BytesText(options_.job_bytes_max),
+                             " (--files-max-bytes of the coordinator); leave large data where the nodes can read it"));
+}
+
 absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const v1::FileContent> contents,
                                                                 absl::Duration now) {
   if (contents.size() > kContentsMax) {
@@ -70,12 +76,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const
     }
     bytes = std::min(kFileBytesMax, bytes + content.bytes());
   }
-  if (bytes > options_.job_bytes_max) {
-    return Refuse(
-        absl::StatusCode::kFailedPrecondition,
-        absl::StrCat("they have ", BytesText(bytes), ", and a job may have ", BytesText(options_.job_bytes_max),
-                     " (--files-max-bytes of the coordinator); leave large data where the nodes can read it"));
-  }
+  if (bytes > options_.job_bytes_max) return TooManyForJob(bytes);
   std::vector<std::string> missing;
   uint64_t missing_bytes = 0;
   std::set<std::string> seen;
@@ -132,6 +133,9 @@ absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) 
   if (absl::Status status = CheckFileSet(set); !status.ok()) {
     return Refuse(absl::StatusCode::kInvalidArgument, std::string(status.message()));
   }
+  // Paths may share contents, but each group gets a copy for each path.
+  const uint64_t bytes = set.bytes() + set.manifest_bytes();
+  if (bytes > options_.job_bytes_max) return TooManyForJob(bytes);
   std::vector<v1::FileContent> contents = {ManifestContent(set)};
   bool there;
   {

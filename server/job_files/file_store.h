@@ -4,8 +4,9 @@
 // The coordinator's store of the files of jobs. Each content is one file of a ContentFolder, named by its SHA-256. So
 // files that many jobs have are stored once.
 //
-// A content stays while the manifest of a job that has not ended names it, and for `unnamed_for` after somebody has uploaded it or asked
-// for it. That time lets a client first upload and then submit. While an upload runs, it does not pass.
+// A content stays while the manifest of a job that has not ended names it, and for `unnamed_for` after somebody has
+// uploaded it or asked for it. That time lets a client first upload and then submit. While an upload runs, it does not
+// pass.
 //
 // Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
 
@@ -43,9 +44,9 @@ class FileStore {
   // Finds the contents that earlier processes stored. Errors are those of ContentFolder::Open.
   static absl::StatusOr<std::unique_ptr<FileStore>> Open(FileStoreOptions options, absl::Duration now);
 
-  // Returns the SHA-256 of those contents that are not stored. Refuses too many or too large files:
-  // FAILED_PRECONDITION, in the form of RefusalOf (job/job_refusal.h) for the key `files`. INVALID_ARGUMENT: a content
-  // is no content.
+  // Returns the SHA-256 of those contents that are not stored. A content counts as often as it is named. Refuses too
+  // many or too large files: FAILED_PRECONDITION, in the form of RefusalOf (job/job_refusal.h) for the key `files`.
+  // INVALID_ARGUMENT: a content is no content.
   absl::StatusOr<std::vector<std::string>> FindMissing(absl::Span<const v1::FileContent> contents, absl::Duration now);
 
   // One stream of contents from a client. Used by one thread. Its destructor drops what is not complete.
@@ -109,6 +110,7 @@ class FileStore {
   // has brought, or found here, stays until it is through; but a slower upload than any of ours protects nothing more.
   absl::Duration AskedBefore(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TooManyForJob(uint64_t bytes) const;
   absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) const;
