@@ -86,7 +86,9 @@ absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const
     missing.push_back(content.sha256());
     missing_bytes += content.bytes();
   }
-  if (bytes_ + reserved_ + missing_bytes > options_.total_bytes_max) return TooManyBytes(missing_bytes);
+  // A store that has become too small for what it has takes jobs that bring nothing new.
+  if (missing_bytes > 0 && bytes_ + reserved_ + missing_bytes > options_.total_bytes_max)
+    return TooManyBytes(missing_bytes);
   return missing;
 }
 

@@ -84,6 +84,17 @@ TEST_F(FileStoreTest, LimitsNameTheKeyTheSizeAndTheFlag) {
   EXPECT_TRUE(absl::IsResourceExhausted(store_->BeginUpload(kNow).status()));
 }
 
+// A coordinator that starts again with a smaller --files-total-bytes goes on with the files that it has.
+TEST_F(FileStoreTest, AStoreThatHasBecomeTooSmallTakesJobsWithoutNewFiles) {
+  const Files files({"a", "b"});
+  ASSERT_TRUE(Upload(files).ok());
+  FileStoreOptions options;
+  options.total_bytes_max = 1;
+  Open(options);
+  EXPECT_TRUE(store_->CheckForJob(files.set, kNow).ok());
+  EXPECT_FALSE(store_->FindMissing({Content("c")}, kNow).ok());
+}
+
 // Each group would get a copy of the content for each path.
 TEST_F(FileStoreTest, ManyPathsOfOneLargeContentAreRefused) {
   FileStoreOptions options;
