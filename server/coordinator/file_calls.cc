@@ -113,14 +113,22 @@ void FileCalls::EndStillUploads() {
 }
 
 void FileCalls::CareUntilStop() {
+  absl::Status trouble;
   absl::Duration freed_at = options_.clock().steady;
   while (!stop_.WaitFor(std::min(kLookEvery, options_.still_max))) {
     EndStillUploads();
     const absl::Duration now = options_.clock().steady;
     if (now - freed_at < options_.free_every) continue;
     freed_at = now;
-    const uint64_t bytes = options_.store->FreeUnnamed(coordinator_.FilesOfAll(), now);
-    if (bytes > 0) coordinator_.logger().info("files that no job names any more are freed: {}", BytesText(bytes));
+    const FileStore::Freed freed = options_.store->FreeUnnamed(coordinator_.FilesOfAll(), now);
+    if (freed.bytes > 0) {
+      coordinator_.logger().info("files that no job names any more are freed: {}", BytesText(freed.bytes));
+    }
+    // The same trouble would come every time.
+    if (freed.status != trouble && !freed.status.ok()) {
+      coordinator_.logger().warn("{}", std::string(freed.status.message()));
+    }
+    trouble = freed.status;
   }
 }
 

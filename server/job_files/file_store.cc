@@ -12,6 +12,8 @@
 namespace hooke {
 namespace {
 
+constexpr char kUploadAgain[] = "; submit the job again, which uploads it again";
+
 absl::Status Refuse(absl::StatusCode code, const std::string& what) {
   return RefusalOf({{"files", what, {"files"}}}, code);
 }
@@ -118,17 +120,21 @@ absl::Duration FileStore::AskedBefore(absl::Duration now) const {
   return std::max(*uploads_.begin(), now - FetchLimit(largest)) - options_.unnamed_for;
 }
 
-absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) const {
+absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) {
   std::string bytes;
   const absl::Status status = ReadPieces(folder_->PathOf(NameOf(set.manifest_sha256())), [&](absl::string_view piece) {
     bytes.append(piece.data(), piece.size());
     return bytes.size() <= kManifestBytesMax ? absl::OkStatus() : absl::DataLossError("it is too long");
   });
-  if (!status.ok()) {
-    return absl::NotFoundError(
-        absl::StrCat("the coordinator does not have the manifest of the files: ", status.message()));
+  const std::string name = NameOf(set.manifest_sha256());
+  if (absl::IsFailedPrecondition(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("the coordinator cannot read the manifest of the files, ", name, ": ", status.message()));
   }
-  return ReadManifest(set, bytes);
+  if (status.ok() && Sha256Of(bytes) == set.manifest_sha256()) return ReadManifest(set, bytes);
+  Remove(set.manifest_sha256());
+  return absl::DataLossError(absl::StrCat("the coordinator's copy of the manifest of the files, ", name,
+                                          absl::IsNotFound(status) ? ", is gone" : ", is damaged", kUploadAgain));
 }
 
 absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) {
@@ -146,7 +152,12 @@ absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) 
   }
   if (there) {
     const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
-    if (!manifest.ok()) return Refuse(absl::StatusCode::kInvalidArgument, std::string(manifest.status().message()));
+    if (absl::IsUnavailable(manifest.status())) return manifest.status();
+    if (!manifest.ok()) {
+      return Refuse(absl::IsDataLoss(manifest.status()) ? absl::StatusCode::kFailedPrecondition
+                                                        : absl::StatusCode::kInvalidArgument,
+                    std::string(manifest.status().message()));
+    }
     const std::vector<v1::FileContent> files = ContentsOf(*manifest);
     contents.insert(contents.end(), files.begin(), files.end());
   }
@@ -161,7 +172,7 @@ absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) 
 absl::Status FileStore::Send(const v1::FileSet& set, absl::Span<const std::string> sha256,
                              const std::function<absl::Status(const v1::FileChunk&)>& send) {
   const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
-  if (!manifest.ok()) return absl::DataLossError(manifest.status().message());
+  if (!manifest.ok()) return manifest.status();
   std::map<std::string, v1::FileContent> contents = {{set.manifest_sha256(), ManifestContent(set)}};
   for (v1::FileContent& content : ContentsOf(*manifest)) contents[content.sha256()] = std::move(content);
   for (const std::string& digest : sha256) {
@@ -173,8 +184,8 @@ absl::Status FileStore::Send(const v1::FileSet& set, absl::Span<const std::strin
     if (!send_status.ok()) return send_status;
     if (status.ok()) continue;
     Remove(digest);
-    return absl::DataLossError(absl::StrCat("the coordinator's copy of a file, ", NameOf(digest), ", is damaged: ",
-                                            status.message(), "; submit the job again, which uploads it again"));
+    return absl::DataLossError(absl::StrCat("the coordinator's copy of a file, ", NameOf(digest),
+                                            ", is damaged: ", status.message(), kUploadAgain));
   }
   return absl::OkStatus();
 }
@@ -192,15 +203,18 @@ void FileStore::Remove(const std::string& sha256) {
   stored_.erase(sha256);
 }
 
-uint64_t FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
+FileStore::Freed FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
+  Freed freed;
   std::set<std::string> named;
   for (const v1::FileSet& set : sets) {
     if (!named.insert(set.manifest_sha256()).second) continue;
     const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
-    if (!manifest.ok()) return 0;
+    if (!manifest.ok()) freed.status = manifest.status();
+    // Without its manifest a job's groups get no file, so its contents are of no use to it.
+    if (absl::IsDataLoss(manifest.status())) continue;
+    if (!manifest.ok()) return freed;
     for (const v1::FileContent& content : ContentsOf(*manifest)) named.insert(content.sha256());
   }
-  uint64_t freed = 0;
   std::vector<std::string> unnamed;
   {
     absl::MutexLock lock(&mutex_);
@@ -214,7 +228,7 @@ uint64_t FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Durati
   for (const std::string& sha256 : unnamed) {
     folder_->Remove(NameOf(sha256));
     absl::MutexLock lock(&mutex_);
-    freed += stored_.at(sha256).bytes;
+    freed.bytes += stored_.at(sha256).bytes;
     bytes_ -= stored_.at(sha256).bytes;
     stored_.erase(sha256);
   }

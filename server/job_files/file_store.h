@@ -79,18 +79,24 @@ class FileStore {
   absl::StatusOr<std::unique_ptr<Upload>> BeginUpload(absl::Duration now);
 
   // Checks before a job is stored that its manifest is valid and that all contents are here. Errors are refusals for
-  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing.
+  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing or the manifest is damaged.
+  // UNAVAILABLE: the manifest cannot be read now.
   absl::Status CheckForJob(const v1::FileSet& set, absl::Duration now);
 
-  // Sends contents of a job's files. NOT_FOUND: the job's manifest does not name one of them, or it is not here.
-  // DATA_LOSS: a stored content is damaged; it is removed, so that the next submission brings it again. Other errors
-  // are those of `send`.
+  // Sends contents of a job's files. NOT_FOUND: the job's manifest does not name one of them. DATA_LOSS: a stored
+  // content is gone or damaged; it is removed, so that the next submission brings it again. UNAVAILABLE: the manifest
+  // cannot be read now. Other errors are those of `send`.
   absl::Status Send(const v1::FileSet& set, absl::Span<const std::string> sha256,
                     const std::function<absl::Status(const v1::FileChunk&)>& send);
 
-  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. Returns their bytes. If a
-  // manifest cannot be read, nothing is freed.
-  uint64_t FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
+  struct Freed {
+    uint64_t bytes = 0;
+    // DATA_LOSS: a manifest is gone or damaged, and its contents count as unnamed. Another error: a manifest cannot be
+    // read, and nothing was freed.
+    absl::Status status;
+  };
+  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps.
+  Freed FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
 
   uint64_t bytes();  // Of all stored contents.
 
@@ -113,7 +119,9 @@ class FileStore {
   absl::Status TooManyForJob(uint64_t bytes) const;
   absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) const;
+  // DATA_LOSS: the manifest is gone or damaged, and has been removed. UNAVAILABLE: it cannot be read now.
+  // INVALID_ARGUMENT: it is no manifest of this set.
+  absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) ABSL_LOCKS_EXCLUDED(mutex_);
 
   static std::string NameOf(const std::string& sha256);
 

@@ -26,13 +26,13 @@ TEST_F(FileStoreTest, FreesWhatNoJobNames) {
   ASSERT_TRUE(Upload(two).ok());
   const absl::Duration later = kNow + absl::Minutes(11);
   // What was uploaded or asked for lately stays without a job.
-  EXPECT_EQ(store_->FreeUnnamed({}, kNow + absl::Minutes(9)), 0u);
-  EXPECT_EQ(store_->FreeUnnamed({one.set, two.set}, later), 0u);
-  EXPECT_EQ(store_->FreeUnnamed({one.set}, later), 1 + two.manifest.size());
+  EXPECT_EQ(store_->FreeUnnamed({}, kNow + absl::Minutes(9)).bytes, 0u);
+  EXPECT_EQ(store_->FreeUnnamed({one.set, two.set}, later).bytes, 0u);
+  EXPECT_EQ(store_->FreeUnnamed({one.set}, later).bytes, 1 + two.manifest.size());
   EXPECT_TRUE(store_->CheckForJob(one.set, later).ok());
   EXPECT_FALSE(store_->CheckForJob(two.set, later).ok());
-  EXPECT_EQ(store_->FreeUnnamed({}, later), 0u);
-  EXPECT_EQ(store_->FreeUnnamed({}, later + absl::Minutes(11)), 2 + one.manifest.size());
+  EXPECT_EQ(store_->FreeUnnamed({}, later).bytes, 0u);
+  EXPECT_EQ(store_->FreeUnnamed({}, later + absl::Minutes(11)).bytes, 2 + one.manifest.size());
   EXPECT_EQ(FilesThere(), 0u);
   EXPECT_EQ(store_->bytes(), 0u);
 }
@@ -48,14 +48,14 @@ TEST_F(FileStoreTest, AnUploadOfMoreThanTenMinutesKeepsItsFirstFiles) {
   for (const std::string& bytes : {files.manifest, std::string("b"), std::string("c")}) {
     EXPECT_TRUE(SendContent(bytes, [&](const v1::FileChunk& chunk) { return (*upload)->Take(chunk, now); }).ok());
     now += absl::Minutes(5);
-    EXPECT_EQ(store_->FreeUnnamed({}, now), 0u);
+    EXPECT_EQ(store_->FreeUnnamed({}, now).bytes, 0u);
   }
   EXPECT_THAT(*store_->FindMissing(files.Contents(), now), IsEmpty());
   upload->reset();
   EXPECT_TRUE(store_->CheckForJob(files.set, now + absl::Minutes(9)).ok());
   // An upload that never ends does not keep everything for ever.
   upload = store_->BeginUpload(now);
-  EXPECT_EQ(store_->FreeUnnamed({}, now + absl::Hours(2)), 3 + files.manifest.size());
+  EXPECT_EQ(store_->FreeUnnamed({}, now + absl::Hours(2)).bytes, 3 + files.manifest.size());
 }
 
 // The disk has changed a content. Nobody gets it, and the next submission brings it again.
@@ -73,6 +73,44 @@ TEST_F(FileStoreTest, ADamagedCopyIsNotSent) {
   EXPECT_EQ(store_->FindMissing(files.Contents(), kNow)->size(), 1u);
   ASSERT_TRUE(Upload({"abc"}).ok());
   EXPECT_TRUE(store_->Send(files.set, {Sha256Of("abc")}, [](const auto&) { return absl::OkStatus(); }).ok());
+}
+
+// The disk has changed or lost a job's manifest. It is removed, and its next upload mends the job.
+TEST_F(FileStoreTest, ADamagedManifestIsUploadedAgain) {
+  const Files files({"abc"});
+  const auto take = [](const auto&) { return absl::OkStatus(); };
+  for (const bool gone : {false, true}) {
+    ASSERT_TRUE(Upload(files).ok());
+    std::string damaged = files.manifest;
+    damaged.back() ^= 1;
+    const auto damage = [&] {
+      if (gone) std::filesystem::remove(PathOf(files.manifest));
+      if (!gone) std::ofstream(PathOf(files.manifest)) << damaged;
+    };
+    damage();
+    const absl::Status sent = store_->Send(files.set, {Sha256Of("abc")}, take);
+    EXPECT_TRUE(absl::IsDataLoss(sent)) << sent;
+    EXPECT_THAT(std::string(sent.message()), HasSubstr(gone ? "is gone; submit" : "is damaged; submit"));
+    EXPECT_THAT(*store_->FindMissing(files.Contents(), kNow), ElementsAre(files.set.manifest_sha256()));
+    ASSERT_TRUE(Upload({files.manifest}).ok());
+    EXPECT_TRUE(store_->Send(files.set, {Sha256Of("abc")}, take).ok());
+    damage();
+    EXPECT_EQ(store_->CheckForJob(files.set, kNow).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(*store_->FindMissing(files.Contents(), kNow), ElementsAre(files.set.manifest_sha256()));
+  }
+}
+
+// A damaged manifest of one job does not keep the files of all others for ever.
+TEST_F(FileStoreTest, ADamagedManifestDoesNotStopFreeing) {
+  const Files broken({"abc"});
+  const Files whole({"d"});
+  const Files unnamed({"ef"});
+  for (const Files* files : {&broken, &whole, &unnamed}) ASSERT_TRUE(Upload(*files).ok());
+  std::ofstream(PathOf(broken.manifest)) << "x";
+  const FileStore::Freed freed = store_->FreeUnnamed({broken.set, whole.set}, kNow + absl::Minutes(11));
+  EXPECT_TRUE(absl::IsDataLoss(freed.status)) << freed.status;
+  EXPECT_EQ(store_->bytes(), 1 + whole.manifest.size());
+  EXPECT_TRUE(store_->CheckForJob(whole.set, kNow + absl::Minutes(11)).ok());
 }
 
 // Clients that upload the same contents while others are freed: whoever has just asked finds what was said to be there.
