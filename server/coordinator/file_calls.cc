@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,10 @@ absl::Status FileCalls::Fetch(const v1::FetchFilesRequest& request, grpc::Server
         absl::StrCat("1 to ", kContentsMax, " contents can be fetched at once, not ", request.sha256_size()));
   }
   const std::vector<std::string> wanted(request.sha256().begin(), request.sha256().end());
+  // A repeated one could be read from the disk 10000 times for one small request.
+  if (std::set<std::string>(wanted.begin(), wanted.end()).size() != wanted.size()) {
+    return absl::InvalidArgumentError("a content is asked for twice");
+  }
   return options_.store->Send(*set, wanted, [&](const v1::FileChunk& chunk) {
     if (stop_.HasBeenNotified()) return absl::UnavailableError("the coordinator is stopping: try again");
     return writer.Write(chunk) ? absl::OkStatus() : absl::CancelledError("the worker is gone");

@@ -57,7 +57,8 @@ class FileStore {
     Upload& operator=(const Upload&) = delete;
 
     // A content is stored, durably, once its last chunk was taken. Errors are those of ChunkCheck::Take and of
-    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. After an error nothing more may be taken.
+    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. INVALID_ARGUMENT: more than kContentsMax came. After
+    // an error nothing more may be taken.
     absl::Status Take(const v1::FileChunk& chunk, absl::Duration now);
     // Returns the number of contents that came. INVALID_ARGUMENT: the stream ended inside a content.
     absl::StatusOr<uint32_t> Finish() const;

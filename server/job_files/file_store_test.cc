@@ -51,6 +51,15 @@ TEST_F(FileStoreTest, ABrokenUploadLeavesNothing) {
   EXPECT_TRUE(Upload({large}).ok());
 }
 
+// A stream of contents without bytes would pass all limits of bytes.
+TEST_F(FileStoreTest, AnUploadHasNoMoreContentsThanAJob) {
+  const std::vector<std::string> most(kContentsMax, "");
+  EXPECT_TRUE(Upload(most).ok());
+  std::vector<std::string> more = most;
+  more.push_back("");
+  EXPECT_TRUE(absl::IsInvalidArgument(Upload(more)));
+}
+
 TEST_F(FileStoreTest, OtherBytesThanTheDigestAreRefused) {
   absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = store_->BeginUpload(kNow);
   v1::FileChunk chunk;

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "job/file_manifest.h"
 #include "server/job_files/file_store.h"
 
 namespace hooke {
@@ -43,6 +45,9 @@ absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration 
   const absl::StatusOr<ChunkCheck::Step> step = check_.Take(chunk);
   if (!step.ok()) return step.status();
   if (step->begins) {
+    if (contents_ >= kContentsMax) {
+      return absl::InvalidArgumentError(absl::StrCat("an upload has at most ", kContentsMax, " contents"));
+    }
     if (absl::Status status = Begin(now); !status.ok()) return status;
   }
   if (content_ != nullptr) {
