@@ -205,6 +205,14 @@ void FileStore::Remove(const std::string& sha256) {
 
 FileStore::Freed FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
   Freed freed;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Duration asked_before = AskedBefore(now);
+    if (std::none_of(stored_.begin(), stored_.end(),
+                     [asked_before](const auto& stored) { return stored.second.asked <= asked_before; })) {
+      return freed;
+    }
+  }
   std::set<std::string> named;
   for (const v1::FileSet& set : sets) {
     if (!named.insert(set.manifest_sha256()).second) continue;
@@ -220,7 +228,11 @@ FileStore::Freed FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl
     absl::MutexLock lock(&mutex_);
     const absl::Duration asked_before = AskedBefore(now);
     for (auto& [sha256, stored] : stored_) {
-      if (named.count(sha256) > 0 || stored.leaving || stored.asked > asked_before) continue;
+      if (named.count(sha256) > 0) {
+        stored.asked = now;
+        continue;
+      }
+      if (stored.leaving || stored.asked > asked_before) continue;
       stored.leaving = true;
       unnamed.push_back(sha256);
     }

@@ -5,8 +5,8 @@
 // files that many jobs have are stored once.
 //
 // A content stays while the manifest of a job that has not ended names it, and for `unnamed_for` after somebody has
-// uploaded it or asked for it. That time lets a client first upload and then submit. While an upload runs, it does not
-// pass.
+// uploaded it or asked for it, or such a job was last seen. That time lets a client first upload and then submit. While
+// an upload runs, it does not pass.
 //
 // Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
 
@@ -96,7 +96,8 @@ class FileStore {
     // read, and nothing was freed.
     absl::Status status;
   };
-  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps.
+  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. If that keeps all of them, no
+  // manifest is read. So it may be called often.
   Freed FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
 
   uint64_t bytes();  // Of all stored contents.
@@ -104,7 +105,7 @@ class FileStore {
  private:
   struct Stored {
     uint64_t bytes = 0;
-    absl::Duration asked;  // The last upload or question.
+    absl::Duration asked;  // The last upload or question, or when a job was last seen to name it.
     bool leaving = false;  // Its file is being removed.
   };
 

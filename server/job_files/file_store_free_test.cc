@@ -28,13 +28,26 @@ TEST_F(FileStoreTest, FreesWhatNoJobNames) {
   // What was uploaded or asked for lately stays without a job.
   EXPECT_EQ(store_->FreeUnnamed({}, kNow + absl::Minutes(9)).bytes, 0u);
   EXPECT_EQ(store_->FreeUnnamed({one.set, two.set}, later).bytes, 0u);
-  EXPECT_EQ(store_->FreeUnnamed({one.set}, later).bytes, 1 + two.manifest.size());
-  EXPECT_TRUE(store_->CheckForJob(one.set, later).ok());
-  EXPECT_FALSE(store_->CheckForJob(two.set, later).ok());
-  EXPECT_EQ(store_->FreeUnnamed({}, later).bytes, 0u);
-  EXPECT_EQ(store_->FreeUnnamed({}, later + absl::Minutes(11)).bytes, 2 + one.manifest.size());
+  // So does what a job named lately.
+  EXPECT_EQ(store_->FreeUnnamed({one.set}, later).bytes, 0u);
+  const absl::Duration last = later + absl::Minutes(11);
+  EXPECT_EQ(store_->FreeUnnamed({one.set}, last).bytes, 1 + two.manifest.size());
+  EXPECT_TRUE(store_->CheckForJob(one.set, last).ok());
+  EXPECT_FALSE(store_->CheckForJob(two.set, last).ok());
+  EXPECT_EQ(store_->FreeUnnamed({}, last).bytes, 0u);
+  EXPECT_EQ(store_->FreeUnnamed({}, last + absl::Minutes(11)).bytes, 2 + one.manifest.size());
   EXPECT_EQ(FilesThere(), 0u);
   EXPECT_EQ(store_->bytes(), 0u);
+}
+
+// Manifests are read and hashed only if something may be freed, not at each call. One that cannot be read shows that.
+TEST_F(FileStoreTest, ManifestsOfRunningJobsAreNotReadAgainAndAgain) {
+  const Files files({"a"});
+  ASSERT_TRUE(Upload(files).ok());
+  EXPECT_TRUE(store_->FreeUnnamed({files.set}, kNow + absl::Minutes(11)).status.ok());
+  std::ofstream(PathOf(files.manifest)) << "x";
+  EXPECT_TRUE(store_->FreeUnnamed({files.set}, kNow + absl::Minutes(20)).status.ok());
+  EXPECT_FALSE(store_->FreeUnnamed({files.set}, kNow + absl::Minutes(22)).status.ok());
 }
 
 // A slow line: the upload takes longer than a content without a job stays. What came first, and what was there before,
