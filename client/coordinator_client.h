@@ -37,7 +37,7 @@ class CoordinatorClient {
   };
   // Sends the files of a job that the coordinator lacks, before the job is submitted. FAILED_PRECONDITION: a refusal as
   // Submit gives it (ReadRefusal), for the key `files`. ABORTED: a file has changed since it was collected. CANCELLED:
-  // `goes_on` returned false; it is asked again and again.
+  // `goes_on` returned false; it is asked again and again. DEADLINE_EXCEEDED: the upload was too slow, or stood still.
   absl::StatusOr<Uploaded> PutFiles(const CollectedFiles& files, const std::function<bool()>& goes_on);
   // Submits a job and returns its id. If the coordinator goes away meanwhile, the call is repeated with the same
   // submission id, so the job is stored once.
@@ -65,7 +65,7 @@ class CoordinatorClient {
   absl::Status ExplainAbout(const std::string& job_id, const absl::Status& status);
 
  private:
-  absl::StatusOr<v1::FindMissingFilesResponse> FindMissing(const CollectedFiles& files);
+  absl::StatusOr<v1::FindMissingFilesResponse> FindMissing(const CollectedFiles& files, bool wait_for_connection);
   absl::Status Upload(const CollectedFiles& files, const v1::FindMissingFilesResponse& missing,
                       const std::function<bool()>& goes_on, Uploaded& uploaded);
 

@@ -21,24 +21,41 @@ absl::StatusOr<CoordinatorClient::Uploaded> CoordinatorClient::PutFiles(const Co
                                                                         const std::function<bool()>& goes_on) {
   Uploaded uploaded;
   absl::Status status;
-  for (int i = 0; i < kTries; ++i) {
-    const absl::StatusOr<v1::FindMissingFilesResponse> missing = FindMissing(files);
-    status = missing.status();
-    if (status.ok() && missing->sha256().empty()) return uploaded;
-    if (status.ok()) status = Upload(files, *missing, goes_on, uploaded);
-    if (status.ok()) return uploaded;
+  // After an upload the question comes again. So what the coordinator has lost or freed meanwhile is noticed here, and
+  // the time for which it keeps files without a job begins anew.
+  for (int i = 0;; ++i) {
+    const absl::StatusOr<v1::FindMissingFilesResponse> missing = FindMissing(files, i > 0);
+    if (missing.ok() && missing->sha256().empty()) return uploaded;
     // What had arrived before the connection broke is not sent again.
-    if (!absl::IsUnavailable(status)) break;
+    if (!missing.ok() && !absl::IsUnavailable(missing.status())) return Explain(missing.status());
+    if (i == kTries) {
+      if (!status.ok() || !missing.ok()) return Explain(status.ok() ? missing.status() : status);
+      return absl::UnavailableError(absl::StrCat("the coordinator at ", address_, " has lost ", missing->sha256_size(),
+                                                 " of the uploaded files ", kTries, " times: see to its disk"));
+    }
+    status = missing.ok() ? Upload(files, *missing, goes_on, uploaded) : missing.status();
+    // Explain would take this one for a question without an answer.
+    if (absl::IsDeadlineExceeded(status)) return status;
+    if (!status.ok() && !absl::IsUnavailable(status)) return Explain(status);
   }
-  return Explain(status);
 }
 
-absl::StatusOr<v1::FindMissingFilesResponse> CoordinatorClient::FindMissing(const CollectedFiles& files) {
+absl::StatusOr<v1::FindMissingFilesResponse> CoordinatorClient::FindMissing(const CollectedFiles& files,
+                                                                            bool wait_for_connection) {
   v1::FindMissingFilesRequest request;
   *request.add_contents() = ManifestContent(files.set);
-  for (const CollectedFiles::Content& content : files.contents) *request.add_contents() = content.content;
+  // Each path counts, because each group gets a copy for each. So the coordinator refuses too much before it comes.
+  v1::FileManifest manifest;
+  if (!manifest.ParseFromString(files.manifest)) return absl::InternalError("the manifest of the files is damaged");
+  for (const v1::FileEntry& entry : manifest.entries()) {
+    if (entry.folder()) continue;
+    v1::FileContent& content = *request.add_contents();
+    content.set_sha256(entry.sha256());
+    content.set_bytes(entry.bytes());
+  }
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + kQuestionTimeout));
+  context.set_wait_for_ready(wait_for_connection);
   v1::FindMissingFilesResponse missing;
   const absl::Status status = FromGrpc(stub_->FindMissingFiles(&context, request, &missing));
   if (!status.ok()) return status;
@@ -50,7 +67,9 @@ absl::Status CoordinatorClient::Upload(const CollectedFiles& files, const v1::Fi
   std::map<std::string, const CollectedFiles::Content*> contents;
   for (const CollectedFiles::Content& content : files.contents) contents[content.content.sha256()] = &content;
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + FetchLimit(files.set)));
+  const absl::Duration limit = FetchLimit(files.set);
+  const absl::Time deadline = absl::Now() + limit;
+  context.set_deadline(absl::ToChronoTime(deadline));
   v1::UploadFilesResponse response;
   const std::unique_ptr<grpc::ClientWriter<v1::FileChunk>> writer = stub_->UploadFiles(&context, &response);
   const auto send = [&](const v1::FileChunk& chunk) {
@@ -84,7 +103,11 @@ absl::Status CoordinatorClient::Upload(const CollectedFiles& files, const v1::Fi
     (void)writer->Finish();
     return status;
   }
-  return FromGrpc(writer->Finish());
+  status = FromGrpc(writer->Finish());
+  if (!absl::IsDeadlineExceeded(status) || absl::Now() < deadline) return status;
+  return absl::DeadlineExceededError(
+      absl::StrCat("the upload of the files took longer than ", absl::FormatDuration(limit),
+                   "; submit the job again: ", "the files that have come are not sent again"));
 }
 
 }  // namespace hooke

@@ -133,7 +133,7 @@ class ClusterState {
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
-  // Returns the files of all known jobs that have some.
+  // Returns the files of all jobs that have some and have not ended.
   std::vector<v1::FileSet> FilesOfAll() const;
   // Returns whether the job's log needs no more lines. The job has ended and, if it failed, its cause was logged last.
   bool LogHasEnded(const std::string& job_id) const;

@@ -72,6 +72,20 @@ TEST(ReachedByOthersTest, CommandsAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("--token-file"));
 }
 
+// Nobody can fetch the files of a job that has ended. So they must not fill the coordinator's store.
+TEST_F(CommandJobsTest, AJobThatHasEndedKeepsNoFiles) {
+  v1::SubmitRequest request = CommandSubmission();
+  v1::CommandSpec& command = *request.mutable_job()->mutable_command();
+  command.clear_directory();
+  command.mutable_files()->set_manifest_sha256(std::string(32, 'x'));
+  command.mutable_files()->set_manifest_bytes(1);
+  const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(coordinator_->FilesOfAll().size(), 1u);
+  ASSERT_TRUE(coordinator_->Cancel(*id, now_).ok());
+  EXPECT_EQ(coordinator_->FilesOfAll().size(), 0u);
+}
+
 // If a command's end cannot be mended by a new try, the job fails at once, with the worker's message.
 TEST_F(CommandJobsTest, AnExitStatusFailsTheJobAtOnce) {
   Heartbeat("a:1");

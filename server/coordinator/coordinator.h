@@ -98,7 +98,7 @@ class Coordinator {
   // Returns the files of a job that has not ended. NOT_FOUND: no such job, or it has no files. FAILED_PRECONDITION: it
   // has ended.
   absl::StatusOr<v1::FileSet> FilesOf(const std::string& job_id);
-  // Returns the files of all known jobs.
+  // Returns the files of all jobs that have not ended.
   std::vector<v1::FileSet> FilesOfAll();
   // Returns lines of the job's log (JobLog::Read). NOT_FOUND: no such job. Other errors are those of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +69,7 @@ absl::Status FileCalls::Upload(grpc::ServerContext& context, grpc::ServerReader<
 
 absl::Status FileCalls::Receive(grpc::ServerContext& context, grpc::ServerReader<v1::FileChunk>& reader,
                                 v1::UploadFilesResponse& response) {
-  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = options_.store->BeginUpload();
+  absl::StatusOr<std::unique_ptr<FileStore::Upload>> upload = options_.store->BeginUpload(options_.clock().steady);
   if (!upload.ok()) return upload.status();
   v1::FileChunk chunk;
   while (reader.Read(&chunk)) {
@@ -91,6 +92,10 @@ absl::Status FileCalls::Fetch(const v1::FetchFilesRequest& request, grpc::Server
         absl::StrCat("1 to ", kContentsMax, " contents can be fetched at once, not ", request.sha256_size()));
   }
   const std::vector<std::string> wanted(request.sha256().begin(), request.sha256().end());
+  // A repeated one could be read from the disk 10000 times for one small request.
+  if (std::set<std::string>(wanted.begin(), wanted.end()).size() != wanted.size()) {
+    return absl::InvalidArgumentError("a content is asked for twice");
+  }
   return options_.store->Send(*set, wanted, [&](const v1::FileChunk& chunk) {
     if (stop_.HasBeenNotified()) return absl::UnavailableError("the coordinator is stopping: try again");
     return writer.Write(chunk) ? absl::OkStatus() : absl::CancelledError("the worker is gone");
@@ -113,14 +118,22 @@ void FileCalls::EndStillUploads() {
 }
 
 void FileCalls::CareUntilStop() {
+  absl::Status trouble;
   absl::Duration freed_at = options_.clock().steady;
   while (!stop_.WaitFor(std::min(kLookEvery, options_.still_max))) {
     EndStillUploads();
     const absl::Duration now = options_.clock().steady;
     if (now - freed_at < options_.free_every) continue;
     freed_at = now;
-    const uint64_t bytes = options_.store->FreeUnnamed(coordinator_.FilesOfAll(), now);
-    if (bytes > 0) coordinator_.logger().info("files that no job names any more are freed: {}", BytesText(bytes));
+    const FileStore::Freed freed = options_.store->FreeUnnamed(coordinator_.FilesOfAll(), now);
+    if (freed.bytes > 0) {
+      coordinator_.logger().info("files that no job names any more are freed: {}", BytesText(freed.bytes));
+    }
+    // The same trouble would come every time.
+    if (freed.status != trouble && !freed.status.ok()) {
+      coordinator_.logger().warn("{}", std::string(freed.status.message()));
+    }
+    trouble = freed.status;
   }
 }
 

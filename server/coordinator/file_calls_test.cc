@@ -182,6 +182,7 @@ TEST_F(FileCallsTest, FromTheClientToTheWorker) {
   EXPECT_TRUE(absl::IsNotFound(Fetch(*job, {Sha256Of("other")}).status()));
   EXPECT_TRUE(absl::IsNotFound(Fetch("own-9", {Sha256Of(large)}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Fetch(*job, {}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Fetch(*job, {Sha256Of(large), Sha256Of(large)}).status()));
   v1::CancelJobRequest cancel;
   cancel.set_job_id(*job);
   v1::CancelJobResponse response;

@@ -12,14 +12,11 @@
 namespace hooke {
 namespace {
 
-// How long an upload waits for a content of the same name to be removed.
-constexpr absl::Duration kRemoveLimit = absl::Seconds(10);
+constexpr char kUploadAgain[] = "; submit the job again, which uploads it again";
 
 absl::Status Refuse(absl::StatusCode code, const std::string& what) {
   return RefusalOf({{"files", what, {"files"}}}, code);
 }
-
-std::string NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
 
 // Returns the digest of a file of the folder; "" if it is not ours.
 std::string DigestOf(const std::string& name) {
@@ -29,6 +26,8 @@ std::string DigestOf(const std::string& name) {
 }
 
 }  // namespace
+
+std::string FileStore::NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
 
 absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(FileStoreOptions options, absl::Duration now) {
   absl::StatusOr<std::unique_ptr<ContentFolder>> folder = ContentFolder::Open(options.folder);
@@ -57,7 +56,13 @@ absl::Status FileStore::TooManyBytes(uint64_t bytes) const {
   return Refuse(absl::StatusCode::kFailedPrecondition,
                 absl::StrCat("they need ", BytesText(bytes), " more, and the coordinator has ",
                              BytesText(bytes_ + reserved_), " of at most ", BytesText(options_.total_bytes_max),
-                             " (its --files-total-bytes); forget finished jobs with `hooke forget`, or send less"));
+                             " (its --files-total-bytes); wait until jobs with files have ended, or send less"));
+}
+
+absl::Status FileStore::TooManyForJob(uint64_t bytes) const {
+  return Refuse(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat("they have ", BytesText(bytes), ", and a job may have ", BytesText(options_.job_bytes_max),
+                             " (--files-max-bytes of the coordinator); leave large data where the nodes can read it"));
 }
 
 absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const v1::FileContent> contents,
@@ -73,12 +78,7 @@ absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const
     }
     bytes = std::min(kFileBytesMax, bytes + content.bytes());
   }
-  if (bytes > options_.job_bytes_max) {
-    return Refuse(
-        absl::StatusCode::kFailedPrecondition,
-        absl::StrCat("they have ", BytesText(bytes), ", and a job may have ", BytesText(options_.job_bytes_max),
-                     " (--files-max-bytes of the coordinator); leave large data where the nodes can read it"));
-  }
+  if (bytes > options_.job_bytes_max) return TooManyForJob(bytes);
   std::vector<std::string> missing;
   uint64_t missing_bytes = 0;
   std::set<std::string> seen;
@@ -88,7 +88,9 @@ absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const
     missing.push_back(content.sha256());
     missing_bytes += content.bytes();
   }
-  if (bytes_ + reserved_ + missing_bytes > options_.total_bytes_max) return TooManyBytes(missing_bytes);
+  // A store that has become too small for what it has takes jobs that bring nothing new.
+  if (missing_bytes > 0 && bytes_ + reserved_ + missing_bytes > options_.total_bytes_max)
+    return TooManyBytes(missing_bytes);
   return missing;
 }
 
@@ -101,100 +103,47 @@ absl::Status FileStore::Reserve(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<FileStore::Upload>> FileStore::BeginUpload() {
+absl::StatusOr<std::unique_ptr<FileStore::Upload>> FileStore::BeginUpload(absl::Duration now) {
   absl::MutexLock lock(&mutex_);
-  if (uploads_ >= options_.uploads_max) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(uploads_, " uploads of files run at once, the most that the coordinator takes: try again later"));
+  if (uploads_.size() >= options_.uploads_max) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        uploads_.size(), " uploads of files run at once, the most that the coordinator takes: try again later"));
   }
-  ++uploads_;
-  return std::unique_ptr<Upload>(new Upload(this));
+  return std::unique_ptr<Upload>(new Upload(this, uploads_.insert(now)));
 }
 
-FileStore::Upload::~Upload() {
-  Drop();
-  absl::MutexLock lock(&store_->mutex_);
-  --store_->uploads_;
+absl::Duration FileStore::AskedBefore(absl::Duration now) const {
+  if (uploads_.empty()) return now - options_.unnamed_for;
+  v1::FileSet largest;
+  largest.set_bytes(options_.job_bytes_max);
+  largest.set_manifest_bytes(kManifestBytesMax);
+  return std::max(*uploads_.begin(), now - FetchLimit(largest)) - options_.unnamed_for;
 }
 
-void FileStore::Upload::Drop() {
-  content_.reset();
-  absl::MutexLock lock(&store_->mutex_);
-  store_->reserved_ -= std::exchange(reserved_, 0);
-}
-
-absl::Status FileStore::Upload::Begin(absl::Duration now) {
-  const v1::FileContent& coming = check_.content();
-  {
-    absl::MutexLock lock(&store_->mutex_);
-    if (store_->Keep(coming, now)) return absl::OkStatus();
-  }
-  if (absl::Status status = store_->Reserve(coming.bytes()); !status.ok()) return status;
-  reserved_ = coming.bytes();
-  absl::StatusOr<std::unique_ptr<NewContent>> content = store_->folder_->Begin();
-  if (!content.ok()) return content.status();
-  content_ = *std::move(content);
-  return absl::OkStatus();
-}
-
-absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration now) {
-  const absl::StatusOr<ChunkCheck::Step> step = check_.Take(chunk);
-  if (!step.ok()) return step.status();
-  if (step->begins) {
-    if (absl::Status status = Begin(now); !status.ok()) return status;
-  }
-  if (content_ != nullptr) {
-    if (absl::Status status = content_->Append(chunk.data()); !status.ok()) return status;
-  }
-  if (!step->ends) return absl::OkStatus();
-  ++contents_;
-  if (content_ == nullptr) return absl::OkStatus();
-  const v1::FileContent& came = check_.content();
-  {
-    // If the old file of that name is just being removed, that would remove the new one.
-    absl::MutexLock lock(&store_->mutex_);
-    const auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_->mutex_) {
-      const auto found = store_->stored_.find(came.sha256());
-      return found == store_->stored_.end() || !found->second.leaving;
-    };
-    if (!store_->mutex_.AwaitWithTimeout(absl::Condition(&gone), kRemoveLimit)) {
-      return absl::UnavailableError("the coordinator's disk does not answer: try again");
-    }
-  }
-  absl::Status status = content_->Publish(NameOf(came.sha256()), Durable::kYes);
-  content_.reset();
-  absl::MutexLock lock(&store_->mutex_);
-  store_->reserved_ -= std::exchange(reserved_, 0);
-  if (!status.ok()) return status;
-  const auto [stored, is_new] = store_->stored_.try_emplace(came.sha256());
-  // Another upload may have brought the same content meanwhile.
-  store_->bytes_ += came.bytes() - (is_new ? 0 : stored->second.bytes);
-  stored->second = {came.bytes(), now, false};
-  return absl::OkStatus();
-}
-
-absl::StatusOr<uint32_t> FileStore::Upload::Finish() const {
-  if (absl::Status status = check_.CheckEnd(); !status.ok()) return status;
-  return contents_;
-}
-
-absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) const {
+absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) {
   std::string bytes;
   const absl::Status status = ReadPieces(folder_->PathOf(NameOf(set.manifest_sha256())), [&](absl::string_view piece) {
     bytes.append(piece.data(), piece.size());
     return bytes.size() <= kManifestBytesMax ? absl::OkStatus() : absl::DataLossError("it is too long");
   });
-  if (!status.ok()) {
-    return absl::NotFoundError(
-        absl::StrCat("the coordinator does not have the manifest of the files: ", status.message()));
+  const std::string name = NameOf(set.manifest_sha256());
+  if (absl::IsFailedPrecondition(status)) {
+    return absl::UnavailableError(
+        absl::StrCat("the coordinator cannot read the manifest of the files, ", name, ": ", status.message()));
   }
-  return ReadManifest(set, bytes);
+  if (status.ok() && Sha256Of(bytes) == set.manifest_sha256()) return ReadManifest(set, bytes);
+  Remove(set.manifest_sha256());
+  return absl::DataLossError(absl::StrCat("the coordinator's copy of the manifest of the files, ", name,
+                                          absl::IsNotFound(status) ? ", is gone" : ", is damaged", kUploadAgain));
 }
 
 absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) {
   if (absl::Status status = CheckFileSet(set); !status.ok()) {
     return Refuse(absl::StatusCode::kInvalidArgument, std::string(status.message()));
   }
+  // Paths may share contents, but each group gets a copy for each path.
+  const uint64_t bytes = set.bytes() + set.manifest_bytes();
+  if (bytes > options_.job_bytes_max) return TooManyForJob(bytes);
   std::vector<v1::FileContent> contents = {ManifestContent(set)};
   bool there;
   {
@@ -203,7 +152,12 @@ absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) 
   }
   if (there) {
     const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
-    if (!manifest.ok()) return Refuse(absl::StatusCode::kInvalidArgument, std::string(manifest.status().message()));
+    if (absl::IsUnavailable(manifest.status())) return manifest.status();
+    if (!manifest.ok()) {
+      return Refuse(absl::IsDataLoss(manifest.status()) ? absl::StatusCode::kFailedPrecondition
+                                                        : absl::StatusCode::kInvalidArgument,
+                    std::string(manifest.status().message()));
+    }
     const std::vector<v1::FileContent> files = ContentsOf(*manifest);
     contents.insert(contents.end(), files.begin(), files.end());
   }
@@ -218,7 +172,7 @@ absl::Status FileStore::CheckForJob(const v1::FileSet& set, absl::Duration now) 
 absl::Status FileStore::Send(const v1::FileSet& set, absl::Span<const std::string> sha256,
                              const std::function<absl::Status(const v1::FileChunk&)>& send) {
   const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
-  if (!manifest.ok()) return absl::DataLossError(manifest.status().message());
+  if (!manifest.ok()) return manifest.status();
   std::map<std::string, v1::FileContent> contents = {{set.manifest_sha256(), ManifestContent(set)}};
   for (v1::FileContent& content : ContentsOf(*manifest)) contents[content.sha256()] = std::move(content);
   for (const std::string& digest : sha256) {
@@ -230,8 +184,8 @@ absl::Status FileStore::Send(const v1::FileSet& set, absl::Span<const std::strin
     if (!send_status.ok()) return send_status;
     if (status.ok()) continue;
     Remove(digest);
-    return absl::DataLossError(absl::StrCat("the coordinator's copy of a file, ", NameOf(digest), ", is damaged: ",
-                                            status.message(), "; submit the job again, which uploads it again"));
+    return absl::DataLossError(absl::StrCat("the coordinator's copy of a file, ", NameOf(digest),
+                                            ", is damaged: ", status.message(), kUploadAgain));
   }
   return absl::OkStatus();
 }
@@ -249,20 +203,36 @@ void FileStore::Remove(const std::string& sha256) {
   stored_.erase(sha256);
 }
 
-uint64_t FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
+FileStore::Freed FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
+  Freed freed;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::Duration asked_before = AskedBefore(now);
+    if (std::none_of(stored_.begin(), stored_.end(),
+                     [asked_before](const auto& stored) { return stored.second.asked <= asked_before; })) {
+      return freed;
+    }
+  }
   std::set<std::string> named;
   for (const v1::FileSet& set : sets) {
     if (!named.insert(set.manifest_sha256()).second) continue;
     const absl::StatusOr<v1::FileManifest> manifest = Manifest(set);
-    if (!manifest.ok()) return 0;
+    if (!manifest.ok()) freed.status = manifest.status();
+    // Without its manifest a job's groups get no file, so its contents are of no use to it.
+    if (absl::IsDataLoss(manifest.status())) continue;
+    if (!manifest.ok()) return freed;
     for (const v1::FileContent& content : ContentsOf(*manifest)) named.insert(content.sha256());
   }
-  uint64_t freed = 0;
   std::vector<std::string> unnamed;
   {
     absl::MutexLock lock(&mutex_);
+    const absl::Duration asked_before = AskedBefore(now);
     for (auto& [sha256, stored] : stored_) {
-      if (named.count(sha256) > 0 || stored.leaving || now - stored.asked < options_.unnamed_for) continue;
+      if (named.count(sha256) > 0) {
+        stored.asked = now;
+        continue;
+      }
+      if (stored.leaving || stored.asked > asked_before) continue;
       stored.leaving = true;
       unnamed.push_back(sha256);
     }
@@ -270,7 +240,7 @@ uint64_t FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Durati
   for (const std::string& sha256 : unnamed) {
     folder_->Remove(NameOf(sha256));
     absl::MutexLock lock(&mutex_);
-    freed += stored_.at(sha256).bytes;
+    freed.bytes += stored_.at(sha256).bytes;
     bytes_ -= stored_.at(sha256).bytes;
     stored_.erase(sha256);
   }

@@ -4,8 +4,9 @@
 // The coordinator's store of the files of jobs. Each content is one file of a ContentFolder, named by its SHA-256. So
 // files that many jobs have are stored once.
 //
-// A content stays while a known job's manifest names it, and for `unnamed_for` after somebody has uploaded it or asked
-// for it. That time lets a client first upload and then submit.
+// A content stays while the manifest of a job that has not ended names it, and for `unnamed_for` after somebody has
+// uploaded it or asked for it, or such a job was last seen. That time lets a client first upload and then submit. While
+// an upload runs, it does not pass.
 //
 // Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
 
@@ -43,9 +44,9 @@ class FileStore {
   // Finds the contents that earlier processes stored. Errors are those of ContentFolder::Open.
   static absl::StatusOr<std::unique_ptr<FileStore>> Open(FileStoreOptions options, absl::Duration now);
 
-  // Returns the SHA-256 of those contents that are not stored. Refuses too many or too large files:
-  // FAILED_PRECONDITION, in the form of RefusalOf (job/job_refusal.h) for the key `files`. INVALID_ARGUMENT: a content
-  // is no content.
+  // Returns the SHA-256 of those contents that are not stored. A content counts as often as it is named. Refuses too
+  // many or too large files: FAILED_PRECONDITION, in the form of RefusalOf (job/job_refusal.h) for the key `files`.
+  // INVALID_ARGUMENT: a content is no content.
   absl::StatusOr<std::vector<std::string>> FindMissing(absl::Span<const v1::FileContent> contents, absl::Duration now);
 
   // One stream of contents from a client. Used by one thread. Its destructor drops what is not complete.
@@ -56,46 +57,55 @@ class FileStore {
     Upload& operator=(const Upload&) = delete;
 
     // A content is stored, durably, once its last chunk was taken. Errors are those of ChunkCheck::Take and of
-    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. After an error nothing more may be taken.
+    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. INVALID_ARGUMENT: more than kContentsMax came. After
+    // an error nothing more may be taken.
     absl::Status Take(const v1::FileChunk& chunk, absl::Duration now);
     // Returns the number of contents that came. INVALID_ARGUMENT: the stream ended inside a content.
     absl::StatusOr<uint32_t> Finish() const;
 
    private:
     friend class FileStore;
-    explicit Upload(FileStore* store) : store_(store) {}
+    Upload(FileStore* store, std::multiset<absl::Duration>::iterator begun) : store_(store), begun_(begun) {}
     absl::Status Begin(absl::Duration now);
     void Drop();
 
     FileStore* const store_;
+    const std::multiset<absl::Duration>::iterator begun_;  // In `uploads_`.
     ChunkCheck check_;
     std::unique_ptr<NewContent> content_;  // Null: the content that is coming is stored already.
     uint64_t reserved_ = 0;
     uint32_t contents_ = 0;
   };
   // RESOURCE_EXHAUSTED: too many uploads run. The store must outlive the upload.
-  absl::StatusOr<std::unique_ptr<Upload>> BeginUpload();
+  absl::StatusOr<std::unique_ptr<Upload>> BeginUpload(absl::Duration now);
 
   // Checks before a job is stored that its manifest is valid and that all contents are here. Errors are refusals for
-  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing.
+  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing or the manifest is damaged.
+  // UNAVAILABLE: the manifest cannot be read now.
   absl::Status CheckForJob(const v1::FileSet& set, absl::Duration now);
 
-  // Sends contents of a job's files. NOT_FOUND: the job's manifest does not name one of them, or it is not here.
-  // DATA_LOSS: a stored content is damaged; it is removed, so that the next submission brings it again. Other errors
-  // are those of `send`.
+  // Sends contents of a job's files. NOT_FOUND: the job's manifest does not name one of them. DATA_LOSS: a stored
+  // content is gone or damaged; it is removed, so that the next submission brings it again. UNAVAILABLE: the manifest
+  // cannot be read now. Other errors are those of `send`.
   absl::Status Send(const v1::FileSet& set, absl::Span<const std::string> sha256,
                     const std::function<absl::Status(const v1::FileChunk&)>& send);
 
-  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. Returns their bytes. If a
-  // manifest cannot be read, nothing is freed.
-  uint64_t FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
+  struct Freed {
+    uint64_t bytes = 0;
+    // DATA_LOSS: a manifest is gone or damaged, and its contents count as unnamed. Another error: a manifest cannot be
+    // read, and nothing was freed.
+    absl::Status status;
+  };
+  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. If that keeps all of them, no
+  // manifest is read. So it may be called often.
+  Freed FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
 
   uint64_t bytes();  // Of all stored contents.
 
  private:
   struct Stored {
     uint64_t bytes = 0;
-    absl::Duration asked;  // The last upload or question.
+    absl::Duration asked;  // The last upload or question, or when a job was last seen to name it.
     bool leaving = false;  // Its file is being removed.
   };
 
@@ -104,18 +114,26 @@ class FileStore {
 
   // Whether the content is here and stays for a while. Its file has this length.
   bool Keep(const v1::FileContent& content, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A content that was asked for at that time or earlier, and that no job names, may be freed. A content that an upload
+  // has brought, or found here, stays until it is through; but a slower upload than any of ours protects nothing more.
+  absl::Duration AskedBefore(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TooManyForJob(uint64_t bytes) const;
   absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) const;
+  // DATA_LOSS: the manifest is gone or damaged, and has been removed. UNAVAILABLE: it cannot be read now.
+  // INVALID_ARGUMENT: it is no manifest of this set.
+  absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  static std::string NameOf(const std::string& sha256);
 
   const FileStoreOptions options_;
   const std::unique_ptr<ContentFolder> folder_;
   absl::Mutex mutex_;
-  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);  // By SHA-256.
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                    // Of `stored_`.
-  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                 // Of contents that are being uploaded.
-  size_t uploads_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);   // By SHA-256.
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                     // Of `stored_`.
+  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                  // Of contents that are being uploaded.
+  std::multiset<absl::Duration> uploads_ ABSL_GUARDED_BY(mutex_);  // When those that run began.
 };
 
 }  // namespace hooke

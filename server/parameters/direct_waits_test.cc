@@ -187,6 +187,7 @@ TEST_F(DirectWaitsTest, StopWaitsForNobody) {
     ASSERT_TRUE(SendValues(*sockets.back(), {1, 0, 8}, std::vector<float>(8, 1)).ok());
   }
   std::vector<int> halves;
+  halves.reserve(50);
   const auto closer = absl::MakeCleanup([&halves] {
     for (const int half : halves) close(half);
   });

@@ -206,6 +206,11 @@ TEST_F(OldJobTablesTest, ADamagedFileStaysAsItWas) {
   const std::pair<const char*, const char*> damages[] = {
       {"UPDATE jobs SET spec = x'ff' WHERE number = 2", "(job fashion-2: its spec)"},
       {"UPDATE jobs SET state = 99 WHERE number = 2", "(job fashion-2: its state)"},
+      {"UPDATE jobs SET state = 0 WHERE number = 2", "(record job/00000000000000000002/state has the unknown state 0)"},
+      {"UPDATE jobs SET reason = CAST(x'ff' AS TEXT) WHERE number = 2",
+       "(record job/00000000000000000002/state does not parse)"},
+      {"UPDATE job_groups SET task = 0 WHERE group_index = 1",
+       "(record job/00000000000000000002/group/0000000001 has the unknown task 0)"},
       {"UPDATE jobs SET center = x'ff' WHERE number = 2", "(job fashion-2: its accuracy)"},
       {"DELETE FROM job_groups WHERE group_index = 1", "(job fashion-2: its groups)"},
       {"UPDATE job_groups SET state = 99", "(job fashion-2: its groups)"},

@@ -85,17 +85,6 @@ absl::Status SqliteRecordStore::Change(const RecordChanges& changes) {
   return absl::OkStatus();
 }
 
-// Locks the file, sets SQLite's options, and begins a transaction. It takes the exclusive lock before the schema is
-// read, so that nobody else can change the file afterwards.
-absl::Status LockAndSetUp(SqliteDatabase& database) {
-  for (const char* sql : {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
-                          "BEGIN IMMEDIATE"}) {
-    absl::Status status = database.Execute(sql);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckPages(SqliteDatabase& database) {
   absl::StatusOr<std::unique_ptr<SqliteStatement>> check = database.Prepare("PRAGMA quick_check(1)");
   if (!check.ok()) return check.status();
@@ -124,13 +113,38 @@ absl::StatusOr<int64_t> FormatOf(SqliteDatabase& database) {
                                                     ": start the version of Hooke that wrote it"));
 }
 
-// Returns the records of a file of `format`, which is older.
+// Locks the file, sets SQLite's options, and begins a transaction. It takes the exclusive lock before the caller reads
+// the schema, so that nobody else can change the file afterwards. A file that is not ours is refused before that,
+// because WAL changes it.
+absl::Status LockAndSetUp(SqliteDatabase& database) {
+  absl::Status status = database.Execute("PRAGMA locking_mode = EXCLUSIVE");
+  if (status.ok()) status = FormatOf(database).status();
+  for (const char* sql : {"PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "BEGIN IMMEDIATE"}) {
+    if (status.ok()) status = database.Execute(sql);
+  }
+  return status;
+}
+
+// Returns the records of a file of `format`, which is older. DATA_LOSS: a job of it makes records that cannot be read.
 absl::StatusOr<Records> RecordsOfOldTables(SqliteDatabase& database, int64_t format) {
   absl::StatusOr<StoredJobs> old = ReadOldJobTables(database, format);
   if (!old.ok()) return old.status();
   Records records = {{kFormatKey, FormatRecord()}};
-  for (const JobRecord& job : old->jobs) records.merge(RecordsOf(job));
-  for (const ForgottenJob& job : old->forgotten) records[ForgottenKey(job.number)] = ForgottenRecord(job);
+  for (const JobRecord& job : old->jobs) {
+    Records of_job = RecordsOf(job);
+    // Once the old tables are gone, a record that this version does not read could not be mended any more.
+    if (const absl::Status read = JobFrom(of_job).status(); !read.ok()) {
+      return DamagedStore(database.Name(), read.message());
+    }
+    records.merge(of_job);
+  }
+  for (const ForgottenJob& job : old->forgotten) {
+    const std::string key = ForgottenKey(job.number);
+    records[key] = ForgottenRecord(job);
+    if (const absl::Status read = ForgottenFrom(key, records[key]).status(); !read.ok()) {
+      return DamagedStore(database.Name(), read.message());
+    }
+  }
   return records;
 }
 

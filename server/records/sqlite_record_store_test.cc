@@ -54,6 +54,11 @@ class SqliteRecordStoreTest : public testing::Test {
     ASSERT_TRUE(status.ok()) << status;
   }
 
+  static std::string Bytes(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
   const std::string folder_;
   const std::string path_ = folder_ + "/coordinator.db";
 };
@@ -146,9 +151,11 @@ TEST_F(SqliteRecordStoreTest, RefusesOtherFormats) {
 
   const std::string other = folder_ + "/other.db";
   Execute(other, "CREATE TABLE t (a)");
+  const std::string before = Bytes(other);
   status = OpenSqliteRecordStore(other).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no job store of Hooke"));
+  EXPECT_TRUE(Bytes(other) == before) << "a refused file stays as it was";
 }
 
 // While one process has the store open, another one cannot open it. The error says so, and what to do.

@@ -46,10 +46,8 @@ absl::Status FetchFromCoordinator(const FetchOptions& options, const FetchWish& 
       if (absl::Status status = take(*chunk); !status.ok()) return status;
     } else if (absl::IsOutOfRange(chunk.status())) {
       return absl::OkStatus();
-    } else if (absl::IsUnavailable(chunk.status()) || absl::IsCancelled(chunk.status())) {
-      return Failed(options, chunk.status().message());
     } else if (!absl::IsDeadlineExceeded(chunk.status())) {
-      return chunk.status();
+      return Failed(options, chunk.status().message());
     } else if (now > heard + options.silent_max) {
       return Failed(options, absl::StrCat("it was silent for ", absl::FormatDuration(options.silent_max)));
     }

@@ -29,8 +29,9 @@ struct FetchWish {
 };
 
 // Passes each chunk to `take`, whose error ends the call and is returned. So is the error of `stopped`, which is asked
-// several times a second. UNAVAILABLE: the coordinator cannot be reached, or is too slow. Other errors are those of the
-// coordinator. Each call has a connection of its own.
+// several times a second. UNAVAILABLE: the coordinator cannot be reached, is too slow, or answers with an error,
+// whatever its code. For another start may succeed, once a damaged file has been uploaded again. Each call has a
+// connection of its own.
 absl::Status FetchFromCoordinator(const FetchOptions& options, const FetchWish& wish,
                                   const std::function<absl::Status(const v1::FileChunk&)>& take,
                                   const std::function<absl::Status()>& stopped);

@@ -92,11 +92,16 @@ TEST(CoordinatorFilesTest, PassesOnEachChunk) {
   EXPECT_EQ(coordinator.asked_job, "own-1");
 }
 
-// The coordinator's errors keep their codes, which say whether another start may help.
-TEST(CoordinatorFilesTest, ErrorsKeepTheirMeaning) {
-  FakeCoordinator coordinator;
-  coordinator.end = grpc::Status(grpc::StatusCode::DATA_LOSS, "the copy is damaged");
-  EXPECT_EQ(Fetch(coordinator.Options()).status, absl::DataLossError("the copy is damaged"));
+// The next submission may bring a damaged file again. So the group is started again, and the job does not fail at once,
+// as it does after the codes DATA_LOSS, NOT_FOUND and FAILED_PRECONDITION.
+TEST(CoordinatorFilesTest, AnErrorOfTheCoordinatorDoesNotFailTheJobAtOnce) {
+  for (const grpc::StatusCode code : {grpc::DATA_LOSS, grpc::NOT_FOUND, grpc::FAILED_PRECONDITION}) {
+    FakeCoordinator coordinator;
+    coordinator.end = grpc::Status(code, "the copy is damaged");
+    const absl::Status status = Fetch(coordinator.Options()).status;
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(": the copy is damaged"));
+  }
   FetchOptions nobody;
   nobody.coordinator = "127.0.0.1:1";
   const absl::Status status = Fetch(nobody).status;

@@ -46,7 +46,7 @@ absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const
   const int file =
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, entry.executable() ? 0700 : 0600);
   if (file < 0) return CannotWrite(to);
-  const auto close_file = absl::MakeCleanup([file] { close(file); });
+  auto close_file = absl::MakeCleanup([file] { close(file); });
   Sha256 sum;
   absl::Status written;
   const absl::Status read = ReadPieces(from, [&](absl::string_view piece) {
@@ -61,6 +61,9 @@ absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const
   });
   if (!written.ok()) return written;
   if (!read.ok()) return absl::DataLossError(read.message());
+  // On a network file system only this may say that the disk is full.
+  std::move(close_file).Cancel();
+  if (close(file) != 0) return CannotWrite(to);
   return sum.Finish() == entry.sha256() ? absl::OkStatus() : absl::DataLossError("it is damaged");
 }
 
