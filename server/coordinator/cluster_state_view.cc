@@ -119,8 +119,9 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
 std::vector<v1::FileSet> ClusterState::FilesOfAll() const {
   std::vector<v1::FileSet> files;
   for (const auto& [number, job] : jobs_) {
-    if (!HasEnded(job.record.state) && job.record.spec.command().has_files())
+    if (!HasEnded(job.record.state) && job.record.spec.command().has_files()) {
       files.push_back(job.record.spec.command().files());
+    }
   }
   return files;
 }

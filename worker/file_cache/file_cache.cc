@@ -147,7 +147,7 @@ absl::StatusOr<FileCache::Made> FileCache::MakeInTurn(const v1::FileSet& set, co
     const absl::Status status = MakeFiles(*manifest, into, [&](const v1::FileEntry& entry, const std::string& path) {
       if (copied.count(path) > 0) return absl::OkStatus();
       if (absl::Status stop = stopped(); !stop.ok()) return stop;
-      const absl::Status copy = CopyFile(folder_->PathOf(NameOf(entry.sha256())), entry, path);
+      absl::Status copy = CopyFile(folder_->PathOf(NameOf(entry.sha256())), entry, path);
       if (copy.ok()) copied.insert(path);
       if (!absl::IsDataLoss(copy)) return copy;
       damaged = true;
@@ -200,7 +200,7 @@ absl::Status FileCache::FetchMissing(const std::vector<v1::FileContent>& content
   ChunkCheck check;
   std::unique_ptr<NewContent> file;
   size_t next = 0;
-  const absl::Status status = fetch(missing, [&](const v1::FileChunk& chunk) -> absl::Status {
+  absl::Status status = fetch(missing, [&](const v1::FileChunk& chunk) -> absl::Status {
     const absl::StatusOr<ChunkCheck::Step> step = check.Take(chunk);
     if (!step.ok()) return TryAgain(step.status());
     if (step->begins) {

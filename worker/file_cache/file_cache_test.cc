@@ -42,7 +42,7 @@ class Source {
       entry.set_bytes(bytes.size());
       contents_[entry.sha256()] = bytes;
     }
-    const v1::FileSet set = FileSetOf(manifest);
+    v1::FileSet set = FileSetOf(manifest);
     contents_[set.manifest_sha256()] = ManifestBytes(manifest);
     return set;
   }
@@ -258,6 +258,7 @@ TEST_F(FileCacheTest, NoPathLeavesTheFolder) {
 TEST_F(FileCacheTest, GroupsAtOnceFetchOnce) {
   const v1::FileSet set = source_.Add({{"a", "11"}, {"b", "22"}});
   std::vector<std::thread> groups;
+  groups.reserve(8);
   for (int i = 0; i < 8; ++i) {
     groups.emplace_back([&, i] { EXPECT_TRUE(Make(set, absl::StrCat("g", i)).ok()); });
   }
