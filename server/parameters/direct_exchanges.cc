@@ -186,12 +186,6 @@ void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& open
                   absl::UnavailableError(absl::StrCat("this server has ", sessions_.size(),
                                                       " direct exchanges, all that it takes; try again")));
   }
-  // The accepting thread does not wait for a disk: it looks at the deadlines of all jobs.
-  if (options_.store->IsUnloaded(opening.sender->job_id())) {
-    return Refuse(now, opening.descriptor,
-                  absl::UnavailableError(absl::StrCat("the shard of job ", opening.sender->job_id(),
-                                                      " is still being read from this server's disk; try again")));
-  }
   DirectSession::Options options;
   options.descriptor = opening.descriptor;
   options.store = options_.store;

@@ -43,22 +43,6 @@ TEST_F(DirectExchangesTest, BothSockets) {
   EXPECT_THAT(store_->Find(SenderOf("job-1")).value()->CopyBlock(2).values, Each(3.5f));
 }
 
-// The accepting thread looks at the deadlines of all jobs, so it does not wait until a shard is read from disk.
-TEST_F(DirectExchangesTest, AnOpeningDoesNotWaitForTheDisk) {
-  Restart();
-  const std::unique_ptr<FrameSocket> early = Connect();
-  ASSERT_TRUE(early->SendOpening(MakeSender({})).ok());
-  const absl::Status refusal = early->ReceiveHeader().value().refusal;
-  EXPECT_EQ(refusal.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(refusal.message()), HasSubstr("still being read from this server's disk; try again"));
-
-  store_->LoadRest();
-  ASSERT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest({})).ok());
-  const std::unique_ptr<FrameSocket> later = Connect();
-  ASSERT_TRUE(later->SendOpening(MakeSender({})).ok());
-  EXPECT_TRUE(Exchange(*later, {1, 0, 10}, std::vector<float>(10, 8.0f)).ok());
-}
-
 // A session's refusal comes back with its code and text, and ends the connection.
 TEST_F(DirectExchangesTest, Refusals) {
   const std::unique_ptr<FrameSocket> strange = Connect();

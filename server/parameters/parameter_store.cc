@@ -61,12 +61,6 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
   return response;
 }
 
-bool ParameterStore::IsUnloaded(absl::string_view job_id) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(job_id);
-  return found != jobs_.end() && found->second->unloaded;
-}
-
 absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& sender) {
   if (absl::Status status = AwaitLoaded(sender.job_id()); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Shard>> shard;

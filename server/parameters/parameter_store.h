@@ -78,8 +78,6 @@ class ParameterStore {
   // NOT_FOUND: attach first. FAILED_PRECONDITION: the job is sealed. DATA_LOSS: it is lost. UNAVAILABLE: it is not
   // loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender);
-  // Returns whether the job's shard is on disk and not loaded yet, so that Find would wait for the disk.
-  bool IsUnloaded(absl::string_view job_id) const;
 
   // Describes the snapshot from which the sender's shard was loaded. OriginOf returns nullopt if the shard was made
   // here, is not in memory, or the sender's key is wrong.

@@ -40,9 +40,12 @@ class DirectExchangesTest : public ::testing::Test {
   void Start(const v1::AttachRequest& request, DirectExchanges::Options options = {}) {
     const auto logger =
         std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
-    storage_ = std::make_shared<InMemoryStorage>();
+    ParameterStoreOptions of_store;
+    of_store.storage = std::make_shared<InMemoryStorage>();
+    of_store.logger = logger;
+    of_store.block_values = block_values_;
     exchanges_.reset();
-    OpenStore(logger);
+    store_ = ParameterStore::Open(of_store).value();
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
     const Speaker speaker = {0, 0, 1};
     const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
@@ -52,28 +55,10 @@ class DirectExchangesTest : public ::testing::Test {
       EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
     }
     EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
-    Listen(logger, std::move(options));
-  }
-  // Begins again with a store that has read nothing but the headers of its snapshots.
-  void Restart() {
-    const auto logger =
-        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
-    exchanges_.reset();
-    OpenStore(logger);
-    Listen(logger, {});
-  }
-  void OpenStore(const std::shared_ptr<spdlog::logger>& logger) {
-    ParameterStoreOptions options;
-    options.storage = storage_;
-    options.logger = logger;
-    options.block_values = block_values_;
-    store_ = ParameterStore::Open(options).value();
-  }
-  void Listen(const std::shared_ptr<spdlog::logger>& logger, DirectExchanges::Options options) {
     options.store = store_.get();
     options.logger = logger;
     options.host = "127.0.0.1";
-    exchanges_ = DirectExchanges::Listen(options).value();
+    exchanges_ = DirectExchanges::Listen(std::move(options)).value();
   }
 
   int ConnectRaw() const {
@@ -105,7 +90,6 @@ class DirectExchangesTest : public ::testing::Test {
 
   uint64_t block_values_ = 4;
   std::ostringstream log_;
-  std::shared_ptr<InMemoryStorage> storage_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<DirectExchanges> exchanges_;
 };

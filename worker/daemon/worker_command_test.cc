@@ -168,7 +168,8 @@ TEST_F(WorkerCommandTest, SaysWhyFilesDoNotCome) {
   spec.mutable_files()->set_manifest_sha256(Sha256Of("x"));
   spec.mutable_files()->set_manifest_bytes(1);
   ASSERT_TRUE(coordinator_->Send(command));
-  EXPECT_EQ(End().message(), "files of the job: no such content");
+  EXPECT_THAT(End().message(), testing::EndsWith("cannot be fetched from the coordinator at " +
+                                                 coordinator_->address() + ": no such content"));
 }
 
 // A command may report hello and done, as libhooke does for a script. It is then watched like hooke-rank.
