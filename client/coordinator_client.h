@@ -30,7 +30,7 @@ class CoordinatorClient {
 
   const std::string& address() const { return address_; }
 
-  // What PutFiles has sent.
+  // The amount that PutFiles has sent.
   struct Uploaded {
     size_t contents = 0;  // Different contents of files, without the manifest.
     uint64_t bytes = 0;   // With the manifest.

@@ -26,7 +26,7 @@ absl::StatusOr<CoordinatorClient::Uploaded> CoordinatorClient::PutFiles(const Co
   for (int i = 0;; ++i) {
     const absl::StatusOr<v1::FindMissingFilesResponse> missing = FindMissing(files, i > 0);
     if (missing.ok() && missing->sha256().empty()) return uploaded;
-    // What had arrived before the connection broke is not sent again.
+    // The next try sends only the contents that had not arrived before the connection broke.
     if (!missing.ok() && !absl::IsUnavailable(missing.status())) return Explain(missing.status());
     if (i == kTries) {
       if (!status.ok() || !missing.ok()) return Explain(status.ok() ? missing.status() : status);

@@ -113,7 +113,7 @@ TEST(PutFilesTest, ACoordinatorThatLosesEachUploadIsGivenUp) {
   EXPECT_EQ(coordinator.uploads, 3);
 }
 
-// What the coordinator says of an upload that it ended is shown, not a limit that belongs to other calls.
+// If the coordinator ends an upload, its reason is shown. The client's time limit for short calls is not.
 TEST(PutFilesTest, AnUploadThatStoodStillSaysSo) {
   FilesCoordinator coordinator;
   coordinator.end = {grpc::DEADLINE_EXCEEDED, "the upload stood still for 1m; submit the job again"};

@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_SITE_COMMAND_H_
 #define HOOKE_JOB_SITE_COMMAND_H_
 
-// What differs at a site for a job with a command: the job's key `sites`. Pure.
+// The key `sites` of a job with a command: the interpreter and the environment of each site. Pure.
 
 #include <cstddef>
 #include <string>

@@ -1,7 +1,8 @@
 #ifndef HOOKE_CLIENT_COMMANDS_SEND_FILES_H_
 #define HOOKE_CLIENT_COMMANDS_SEND_FILES_H_
 
-// What `hooke submit` and `hooke run` do beside the submission of a job with a command.
+// Before they submit a job with a command, `hooke submit` and `hooke run` send its files and name sites without
+// workers.
 
 #include <functional>
 

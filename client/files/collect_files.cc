@@ -26,7 +26,7 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(Quoted(path), " ", what));
 }
 
-// What tells that a file was written to while it was read.
+// False: somebody wrote to the file between `a` and `b`.
 bool IsUnchanged(const struct stat& a, const struct stat& b) {
   return a.st_ino == b.st_ino && a.st_dev == b.st_dev && a.st_size == b.st_size &&
          a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;

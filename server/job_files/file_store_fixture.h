@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_JOB_FILES_FILE_STORE_FIXTURE_H_
 #define HOOKE_SERVER_JOB_FILES_FILE_STORE_FIXTURE_H_
 
-// What the tests of FileStore share: a store in a folder of its own, and jobs' files of a few bytes.
+// The fixture of FileStore's tests: a store in a folder of its own, and jobs' files of a few bytes.
 
 #include <gtest/gtest.h>
 #include <unistd.h>

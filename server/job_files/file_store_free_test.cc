@@ -1,4 +1,4 @@
-// What the coordinator's store of files frees, what it keeps meanwhile, and copies that the disk has damaged.
+// Tests of the coordinator's store of files: which contents it frees, which it keeps, and damaged copies.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,10 +25,10 @@ TEST_F(FileStoreTest, FreesWhatNoJobNames) {
   ASSERT_TRUE(Upload(one).ok());
   ASSERT_TRUE(Upload(two).ok());
   const absl::Duration later = kNow + absl::Minutes(11);
-  // What was uploaded or asked for lately stays without a job.
+  // Contents that were uploaded or asked for lately stay, although no job names them.
   EXPECT_EQ(store_->FreeUnnamed({}, kNow + absl::Minutes(9)).bytes, 0u);
   EXPECT_EQ(store_->FreeUnnamed({one.set, two.set}, later).bytes, 0u);
-  // So does what a job named lately.
+  // Contents that a job named lately stay, too.
   EXPECT_EQ(store_->FreeUnnamed({one.set}, later).bytes, 0u);
   const absl::Duration last = later + absl::Minutes(11);
   EXPECT_EQ(store_->FreeUnnamed({one.set}, last).bytes, 1 + two.manifest.size());

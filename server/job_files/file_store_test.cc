@@ -33,7 +33,7 @@ TEST_F(FileStoreTest, OnlyWhatIsMissingIsAskedFor) {
   EXPECT_EQ(store_->bytes(), 2 + files.manifest.size());
 }
 
-// What breaks off in mid-write leaves no file, takes no room, and is missing after that.
+// An upload that breaks off leaves no file and takes no room. Its content is missing afterwards.
 TEST_F(FileStoreTest, ABrokenUploadLeavesNothing) {
   const std::string large(3 * kChunkBytesSent, 'x');
   {

@@ -206,7 +206,7 @@ class Shard {
     // When this block must be looked at again; InfiniteFuture if no turn waits here.
     absl::Time look_at ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
   };
-  // What ends while a block's mutex is held, and is told about when no mutex is held any more.
+  // The turns that have ended under a block's mutex. Their continuations are called when no mutex is held any more.
   struct Ends {
     std::vector<std::pair<Turn*, absl::Status>> turns;  // They have left their block's queues.
     // Whether groups have come or gone, so that turns of any block may have to wait no longer.

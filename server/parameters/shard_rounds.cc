@@ -1,5 +1,7 @@
-// What Shard has turns wait for: a round, and slower groups under a bound on staleness. RoundBook decides about rounds;
-// whoever makes it close a round applies it. shard_waits.cc has deadlines and continuations.
+// The part of Shard that makes turns wait: for a round, or under a bound on staleness for slower groups. RoundBook
+// decides when a round closes, and the caller that closes it applies it. shard_waits.cc has deadlines and
+// continuations.
+
 #include <algorithm>
 #include <utility>
 

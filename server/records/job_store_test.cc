@@ -50,7 +50,7 @@ TEST_F(JobStoreTest, ReplacesAJob) {
   EXPECT_EQ(TextOf(Open()->Load()->jobs.at(0)), TextOf(FullJob(1)));
 }
 
-// Of a job with 1,000 groups a change writes only the records that it changes.
+// A change of a job with 1,000 groups writes only the records that it changes.
 TEST_F(JobStoreTest, WritesOnlyChangedRecords) {
   JobRecord job = FullJob(1);
   while (job.groups.size() < 1000) {
