@@ -49,6 +49,9 @@ std::vector<v1::FileContent> ContentsOf(const v1::FileManifest& manifest);
 // Returns the content that is the manifest itself.
 v1::FileContent ManifestContent(const v1::FileSet& set);
 
+// A worker lets groups fetch files one after another. A group waits at most this long for its turn. After that its
+// start fails, and is tried again.
+constexpr absl::Duration kFetchTurn = absl::Minutes(30);
 // The longest time that a worker takes to fetch the files, if it has none of them.
 absl::Duration FetchLimit(const v1::FileSet& set);
 

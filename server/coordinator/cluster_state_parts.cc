@@ -19,9 +19,6 @@ namespace {
 // A start is given up if a part is not ready after this long. A worker needs only some milliseconds.
 constexpr absl::Duration kReadyWithin = absl::Seconds(15);
 
-// A worker lets groups fetch files one after another, and one waits at most this long for its turn (file_cache.cc).
-constexpr absl::Duration kFetchTurn = absl::Minutes(30);
-
 // A worker fetches the job's files before its part is ready.
 absl::Duration ReadyWithin(const v1::JobSpec& job) {
   return job.command().has_files() ? kReadyWithin + kFetchTurn + FetchLimit(job.command().files()) : kReadyWithin;

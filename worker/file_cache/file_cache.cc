@@ -20,8 +20,6 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
-// How long a group waits while others fetch. After that its start fails, and is tried again.
-constexpr absl::Duration kTurnLimit = absl::Minutes(30);
 // A second try fetches damaged files again. If the third one finds damaged files, too, then the disk is broken.
 constexpr int kTries = 3;
 
@@ -111,7 +109,7 @@ absl::StatusOr<FileCache::Made> FileCache::Make(const v1::FileSet& set, const st
 }
 
 absl::Status FileCache::TakeTurn(const std::function<absl::Status()>& stopped) {
-  const absl::Time deadline = absl::Now() + kTurnLimit;
+  const absl::Time deadline = absl::Now() + kFetchTurn;
   while (absl::Now() < deadline) {
     if (absl::Status status = stopped(); !status.ok()) return status;
     absl::MutexLock lock(&mutex_);
@@ -120,7 +118,7 @@ absl::Status FileCache::TakeTurn(const std::function<absl::Status()>& stopped) {
     taken_ = true;
     return absl::OkStatus();
   }
-  return absl::UnavailableError(absl::StrCat("other groups have fetched files for ", absl::FormatDuration(kTurnLimit)));
+  return absl::UnavailableError(absl::StrCat("other groups have fetched files for ", absl::FormatDuration(kFetchTurn)));
 }
 
 void FileCache::EndTurn() {
