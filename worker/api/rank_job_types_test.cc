@@ -153,6 +153,16 @@ class RankJobTypesTest : public ::testing::TestWithParam<std::pair<std::string, 
 
   void UseServer() { start_.add_servers("first:1"); }
 
+  // Uses a real server, which steps the center by `rule` with SGD of a constant rate.
+  void LetServerStep(const RestartableServer& server, v1::AveragingSpec::Rule rule) {
+    start_.add_servers(server.address());
+    dial_ = [](const std::string& address) { return DialServer(address); };
+    start_.mutable_job()->mutable_averaging()->set_rule(rule);
+    start_.mutable_job()->mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+    start_.mutable_job()->mutable_train()->mutable_optimizer()->set_learning_rate(kRate);
+    start_.mutable_job()->mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  }
+
   // Runs `body` on each rank of a new group, with a program that is registered and has begun.
   void Run(int ranks, const Body& body) {
     start_.mutable_job()->mutable_groups()->set_ranks(static_cast<uint32_t>(ranks));
@@ -312,12 +322,7 @@ TEST_P(RankJobTypesTest, CenterIsRounded) {
 // Where the servers step, they take the gradients as float32.
 TEST_P(RankJobTypesTest, ServersStep) {
   RestartableServer server;
-  start_.add_servers(server.address());
-  dial_ = [](const std::string& address) { return DialServer(address); };
-  start_.mutable_job()->mutable_averaging()->set_rule(v1::AveragingSpec::SYNC);
-  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_learning_rate(kRate);
-  start_.mutable_job()->mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  LetServerStep(server, v1::AveragingSpec::SYNC);
   Run(2, [&](RankJob& job, Program& program, int) {
     EXPECT_EQ(job.Place().steps_locally, 0u);
     EXPECT_EQ(job.Place().sends_gradients, 1u);
@@ -333,12 +338,7 @@ TEST_P(RankJobTypesTest, ServersStep) {
 // center's values after each step, so it ends as if only the servers stepped.
 TEST_P(RankJobTypesTest, DownpourTakesNarrowGradients) {
   RestartableServer server;
-  start_.add_servers(server.address());
-  dial_ = [](const std::string& address) { return DialServer(address); };
-  start_.mutable_job()->mutable_averaging()->set_rule(v1::AveragingSpec::DOWNPOUR);
-  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
-  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_learning_rate(kRate);
-  start_.mutable_job()->mutable_train()->mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
+  LetServerStep(server, v1::AveragingSpec::DOWNPOUR);
   for (const int ranks : {1, 2}) {
     start_.set_job_id(absl::StrCat("job-of-", ranks));
     Run(ranks, [&](RankJob& job, Program& program, int) {
