@@ -41,8 +41,4 @@ for each in VERSIONS:
 
 if __name__ == "__main__":
     MPIRUN += sys.argv[1:]
-    reason = package_index.missing()
-    if reason:
-        package_index.skip("CurrentTorch", reason)
-    else:
-        unittest.main(argv=sys.argv[:1])
+    package_index.run_tests("CurrentTorch")

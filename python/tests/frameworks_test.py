@@ -55,8 +55,4 @@ for each in EXAMPLES:
 
 if __name__ == "__main__":
     MPIRUN += sys.argv[1:]
-    reason = package_index.missing()
-    if reason:
-        package_index.skip("Frameworks", reason)
-    else:
-        unittest.main(argv=sys.argv[:1])
+    package_index.run_tests("Frameworks")

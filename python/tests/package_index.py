@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import unittest
 from xml.sax import saxutils
 
 INSTALL_SECONDS = 900
@@ -27,6 +28,15 @@ def skip(name, reason):
     if path:
         case = f'<testcase classname="{name}" name="All"><skipped message={saxutils.quoteattr(line)}/></testcase>'
         pathlib.Path(path).write_text(f'<testsuites><testsuite name="{name}" tests="1">{case}</testsuite></testsuites>\n')
+
+
+def run_tests(name):
+    """Runs the tests of the calling program, or skips them if nothing can be installed."""
+    reason = missing()
+    if reason:
+        skip(name, reason)
+    else:
+        unittest.main(argv=sys.argv[:1])
 
 
 def run(case, seconds, *command, **environment):
