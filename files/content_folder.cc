@@ -27,14 +27,6 @@ absl::Status CannotWrite(const std::string& path, int error) {
   return full ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
-int SyncFolder(const std::string& path) {
-  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return errno;
-  const int error = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
-  close(folder);
-  return error;
-}
-
 }  // namespace
 
 NewContent::~NewContent() {
@@ -43,13 +35,8 @@ NewContent::~NewContent() {
 }
 
 absl::Status NewContent::Append(absl::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(file_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return CannotWrite(path_, written < 0 ? errno : EIO);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
+  const int error = WriteAll(file_, bytes);
+  return error == 0 ? absl::OkStatus() : CannotWrite(path_, error);
 }
 
 absl::Status NewContent::Publish(const std::string& name, Durable durable) {

@@ -36,16 +36,6 @@ int PutInPlace(const std::string& from, const std::string& to, bool replace) {
   return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
 }
 
-// Makes the name of a new file durable by syncing its folder. Returns 0 or an errno.
-int SyncFolderOf(const std::string& path) {
-  const std::string folder = std::filesystem::absolute(path).parent_path();
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return errno;
-  const int error = fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
-  close(fd);
-  return error;
-}
-
 }  // namespace
 
 absl::Status CheckNewFile(const std::string& path, bool replace) {
@@ -77,7 +67,8 @@ absl::Status Publish(const std::string& from, const std::string& to, bool replac
   const int error = PutInPlace(from, to, replace);
   if (error == EEXIST) return FileExistsError(to);
   if (error != 0) return Failed(to, "cannot be put in place", error);
-  if (const int sync_error = SyncFolderOf(to); sync_error != 0)
+  const std::string folder = std::filesystem::absolute(to).parent_path();
+  if (const int sync_error = SyncFolder(folder); sync_error != 0)
     return Failed(to, "is written, but may not survive a power cut", sync_error);
   return absl::OkStatus();
 }

@@ -6,9 +6,7 @@
 #include <cerrno>
 
 namespace hooke {
-namespace {
 
-// Writes all of `bytes`. Returns 0 or an errno.
 int WriteAll(int file, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(file, bytes.data(), bytes.size());
@@ -19,7 +17,13 @@ int WriteAll(int file, absl::string_view bytes) {
   return 0;
 }
 
-}  // namespace
+int SyncFolder(const std::string& path) {
+  const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return errno;
+  const int error = fsync(folder) == 0 || errno == EINVAL ? 0 : errno;
+  close(folder);
+  return error;
+}
 
 int WriteBytes(const std::string& path, absl::string_view bytes, Durable durable) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_WRITE_BYTES_H_
 #define HOOKE_FILES_WRITE_BYTES_H_
 
-// Writes bytes to a file. new_file.h and whole_file.h use it, and add errors for people.
+// Writes bytes to a file. The other headers of files/ use it, and add errors for people.
 
 #include <string>
 
@@ -10,6 +10,12 @@
 namespace hooke {
 
 enum class Durable { kNo, kYes };
+
+// Writes all of `bytes` to an open file. Returns 0 or an errno.
+int WriteAll(int file, absl::string_view bytes);
+
+// Makes names in the folder durable: those of new files, and those that files were renamed to. Returns 0 or an errno.
+int SyncFolder(const std::string& path);
 
 // Makes the file `path`, or empties it, and writes all of `bytes`. With Durable::kYes the bytes are on the disk on
 // return. For a device or pipe there is nothing to sync, which is no error. Returns 0 or an errno. After an error the
