@@ -119,4 +119,14 @@ absl::Status ReadPieces(const std::string& path, const std::function<absl::Statu
   }
 }
 
+absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max) {
+  std::string bytes;
+  const absl::Status status = ReadPieces(path, [&](absl::string_view piece) {
+    bytes.append(piece.data(), piece.size());
+    return bytes.size() <= bytes_max ? absl::OkStatus() : absl::DataLossError("it is too long");
+  });
+  if (!status.ok()) return status;
+  return bytes;
+}
+
 }  // namespace hooke

@@ -53,6 +53,8 @@ absl::Status SendFile(const std::string& path, const v1::FileContent& content,
 
 // Reads a file in pieces of at most kChunkBytesSent. Errors are those of SendFile, or that of `take`.
 absl::Status ReadPieces(const std::string& path, const std::function<absl::Status(absl::string_view)>& take);
+// Reads a whole file. DATA_LOSS: it has more than `bytes_max`. Other errors are those of SendFile.
+absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
 
 }  // namespace hooke
 

@@ -36,6 +36,17 @@ TEST(Sha256Test, HasTheValueOfTheStandard) {
   EXPECT_EQ(sum.Finish(), Sha256Of(""));
 }
 
+// Only what absl::BytesToHexString makes of a digest stands for one.
+TEST(Sha256Test, ReadsDigits) {
+  const std::string digest = Sha256Of("abc");
+  const std::string hex = absl::BytesToHexString(digest);
+  EXPECT_EQ(Sha256OfHex(hex), digest);
+  for (const std::string& wrong :
+       {hex.substr(1), hex + "0", "BA" + hex.substr(2), "zz" + hex.substr(2), std::string()}) {
+    EXPECT_EQ(Sha256OfHex(wrong), "") << wrong;
+  }
+}
+
 // Contents of every size class arrive as they were, one after another on one stream.
 TEST(FileChunksTest, ContentsArriveAsTheyWere) {
   ChunkCheck check;

@@ -2,6 +2,10 @@
 
 #include <openssl/evp.h>
 
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+
 namespace hooke {
 
 Sha256::Sha256() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_, EVP_sha256(), nullptr); }
@@ -21,6 +25,12 @@ std::string Sha256Of(absl::string_view bytes) {
   Sha256 sum;
   sum.Add(bytes);
   return sum.Finish();
+}
+
+std::string Sha256OfHex(absl::string_view hex) {
+  const bool digits =
+      std::all_of(hex.begin(), hex.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return digits && hex.size() == 2 * kSha256Bytes ? absl::HexStringToBytes(hex) : "";
 }
 
 }  // namespace hooke

@@ -31,6 +31,8 @@ class Sha256 {
 };
 
 std::string Sha256Of(absl::string_view bytes);
+// Returns the digest that 64 hexadecimal digits, without capitals, stand for; "" if `hex` is something else.
+std::string Sha256OfHex(absl::string_view hex);
 
 }  // namespace hooke
 

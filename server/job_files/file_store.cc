@@ -18,13 +18,6 @@ absl::Status Refuse(absl::StatusCode code, const std::string& what) {
   return RefusalOf({{"files", what, {"files"}}}, code);
 }
 
-// Returns the digest of a file of the folder; "" if it is not ours.
-std::string DigestOf(const std::string& name) {
-  const bool hex =
-      std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-  return hex && name.size() == 2 * kSha256Bytes ? absl::HexStringToBytes(name) : "";
-}
-
 }  // namespace
 
 std::string FileStore::NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
@@ -37,7 +30,7 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(FileStoreOptions opti
   std::unique_ptr<FileStore> store(new FileStore(std::move(options), *std::move(folder)));
   absl::MutexLock lock(&store->mutex_);
   for (const ContentFolder::Entry& entry : *entries) {
-    const std::string sha256 = DigestOf(entry.name);
+    const std::string sha256 = Sha256OfHex(entry.name);
     if (sha256.empty()) continue;
     store->stored_[sha256] = {entry.bytes, now, false};
     store->bytes_ += entry.bytes;
@@ -121,17 +114,14 @@ absl::Duration FileStore::AskedBefore(absl::Duration now) const {
 }
 
 absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) {
-  std::string bytes;
-  const absl::Status status = ReadPieces(folder_->PathOf(NameOf(set.manifest_sha256())), [&](absl::string_view piece) {
-    bytes.append(piece.data(), piece.size());
-    return bytes.size() <= kManifestBytesMax ? absl::OkStatus() : absl::DataLossError("it is too long");
-  });
   const std::string name = NameOf(set.manifest_sha256());
+  const absl::StatusOr<std::string> bytes = ReadWhole(folder_->PathOf(name), kManifestBytesMax);
+  const absl::Status& status = bytes.status();
   if (absl::IsFailedPrecondition(status)) {
     return absl::UnavailableError(
         absl::StrCat("the coordinator cannot read the manifest of the files, ", name, ": ", status.message()));
   }
-  if (status.ok() && Sha256Of(bytes) == set.manifest_sha256()) return ReadManifest(set, bytes);
+  if (bytes.ok() && Sha256Of(*bytes) == set.manifest_sha256()) return ReadManifest(set, *bytes);
   Remove(set.manifest_sha256());
   return absl::DataLossError(absl::StrCat("the coordinator's copy of the manifest of the files, ", name,
                                           absl::IsNotFound(status) ? ", is gone" : ", is damaged", kUploadAgain));
@@ -197,10 +187,16 @@ void FileStore::Remove(const std::string& sha256) {
     if (found == stored_.end() || found->second.leaving) return;
     found->second.leaving = true;
   }
+  RemoveLeaving(sha256);
+}
+
+uint64_t FileStore::RemoveLeaving(const std::string& sha256) {
   folder_->Remove(NameOf(sha256));
   absl::MutexLock lock(&mutex_);
-  bytes_ -= stored_.at(sha256).bytes;
+  const uint64_t bytes = stored_.at(sha256).bytes;
+  bytes_ -= bytes;
   stored_.erase(sha256);
+  return bytes;
 }
 
 FileStore::Freed FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now) {
@@ -237,13 +233,7 @@ FileStore::Freed FileStore::FreeUnnamed(absl::Span<const v1::FileSet> sets, absl
       unnamed.push_back(sha256);
     }
   }
-  for (const std::string& sha256 : unnamed) {
-    folder_->Remove(NameOf(sha256));
-    absl::MutexLock lock(&mutex_);
-    freed.bytes += stored_.at(sha256).bytes;
-    bytes_ -= stored_.at(sha256).bytes;
-    stored_.erase(sha256);
-  }
+  for (const std::string& sha256 : unnamed) freed.bytes += RemoveLeaving(sha256);
   return freed;
 }
 

@@ -121,6 +121,8 @@ class FileStore {
   absl::Status TooManyForJob(uint64_t bytes) const;
   absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes a content that was marked as leaving. Returns its bytes.
+  uint64_t RemoveLeaving(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
   // DATA_LOSS: the manifest is gone or damaged, and has been removed. UNAVAILABLE: it cannot be read now.
   // INVALID_ARGUMENT: it is no manifest of this set.
   absl::StatusOr<v1::FileManifest> Manifest(const v1::FileSet& set) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "files/write_bytes.h"
 #include "job/file_manifest.h"
 #include "wire/file_chunks.h"
 #include "worker/file_cache/choose_evictions.h"
@@ -25,16 +26,16 @@ constexpr int kTries = 3;
 
 std::string NameOf(const std::string& sha256) { return absl::BytesToHexString(sha256); }
 
-absl::Status CannotWrite(const std::string& path) {
-  const std::string text = absl::StrCat("cannot make ", path, ": ", strerror(errno));
-  return errno == ENOSPC || errno == EDQUOT ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+absl::Status CannotWrite(const std::string& path, int error) {
+  const std::string text = absl::StrCat("cannot make ", path, ": ", strerror(error));
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 // Makes the folder of a path inside `into`, and those around it.
 absl::Status MakeFolder(const std::string& into, absl::string_view path) {
   for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
     const std::string folder = absl::StrCat(into, "/", path.substr(0, slash));
-    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return CannotWrite(folder);
+    if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return CannotWrite(folder, errno);
   }
   return absl::OkStatus();
 }
@@ -43,25 +44,20 @@ absl::Status MakeFolder(const std::string& into, absl::string_view path) {
 absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const std::string& to) {
   const int file =
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, entry.executable() ? 0700 : 0600);
-  if (file < 0) return CannotWrite(to);
+  if (file < 0) return CannotWrite(to, errno);
   auto close_file = absl::MakeCleanup([file] { close(file); });
   Sha256 sum;
   absl::Status written;
   const absl::Status read = ReadPieces(from, [&](absl::string_view piece) {
     sum.Add(piece);
-    while (!piece.empty()) {
-      const ssize_t count = write(file, piece.data(), piece.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return written = CannotWrite(to);
-      piece.remove_prefix(static_cast<size_t>(count));
-    }
-    return absl::OkStatus();
+    if (const int error = WriteAll(file, piece); error != 0) written = CannotWrite(to, error);
+    return written;
   });
   if (!written.ok()) return written;
   if (!read.ok()) return absl::DataLossError(read.message());
   // On a network file system only this may say that the disk is full.
   std::move(close_file).Cancel();
-  if (close(file) != 0) return CannotWrite(to);
+  if (close(file) != 0) return CannotWrite(to, errno);
   return sum.Finish() == entry.sha256() ? absl::OkStatus() : absl::DataLossError("it is damaged");
 }
 
@@ -90,8 +86,8 @@ absl::StatusOr<std::unique_ptr<FileCache>> FileCache::Open(const std::string& fo
   {
     absl::MutexLock lock(&cache->mutex_);
     for (const ContentFolder::Entry& entry : *entries) {
-      if (entry.name.size() != 2 * kSha256Bytes) continue;
-      cache->cached_[absl::HexStringToBytes(entry.name)] = {entry.bytes, entry.used};
+      const std::string sha256 = Sha256OfHex(entry.name);
+      if (!sha256.empty()) cache->cached_[sha256] = {entry.bytes, entry.used};
     }
   }
   // The worker may have been started with less room than before.
@@ -150,7 +146,7 @@ absl::StatusOr<FileCache::Made> FileCache::MakeInTurn(const v1::FileSet& set, co
       if (!absl::IsDataLoss(copy)) return copy;
       damaged = true;
       Remove(entry.sha256());
-      return unlink(path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path);
+      return unlink(path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path, errno);
     });
     if (!status.ok()) return status;
     if (!damaged) return made;
@@ -164,13 +160,9 @@ absl::StatusOr<v1::FileManifest> FileCache::GetManifest(const v1::FileSet& set, 
   for (int i = 0; i < kTries; ++i) {
     if (absl::Status status = FetchMissing({ManifestContent(set)}, fetch, made); !status.ok()) return status;
     made.fetched = 0;  // The manifest is no file of the job.
-    std::string bytes;
-    const absl::Status read =
-        ReadPieces(folder_->PathOf(NameOf(set.manifest_sha256())), [&bytes](absl::string_view piece) {
-          bytes.append(piece.data(), piece.size());
-          return bytes.size() <= kManifestBytesMax ? absl::OkStatus() : absl::DataLossError("it is too long");
-        });
-    if (read.ok() && Sha256Of(bytes) == set.manifest_sha256()) return ReadManifest(set, bytes);
+    const absl::StatusOr<std::string> bytes =
+        ReadWhole(folder_->PathOf(NameOf(set.manifest_sha256())), kManifestBytesMax);
+    if (bytes.ok() && Sha256Of(*bytes) == set.manifest_sha256()) return ReadManifest(set, *bytes);
     Remove(set.manifest_sha256());
   }
   return absl::UnavailableError("the list of the job's files is damaged on this worker: see to its disk");
@@ -260,13 +252,13 @@ void FileCache::Remove(const std::string& sha256) {
 
 absl::Status MakeFiles(const v1::FileManifest& manifest, const std::string& into,
                        const std::function<absl::Status(const v1::FileEntry&, const std::string& path)>& copy) {
-  if (mkdir(into.c_str(), 0700) != 0 && errno != EEXIST) return CannotWrite(into);
+  if (mkdir(into.c_str(), 0700) != 0 && errno != EEXIST) return CannotWrite(into, errno);
   for (const v1::FileEntry& entry : manifest.entries()) {
     if (absl::Status status = CheckFilePath(entry.path()); !status.ok()) return status;
     if (absl::Status status = MakeFolder(into, entry.path()); !status.ok()) return status;
     const std::string path = absl::StrCat(into, "/", entry.path());
     if (entry.folder()) {
-      if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return CannotWrite(path);
+      if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return CannotWrite(path, errno);
     } else if (absl::Status status = copy(entry, path); !status.ok()) {
       return status;
     }
