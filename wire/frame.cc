@@ -178,6 +178,13 @@ absl::StatusOr<ValuesHeader> DecodeValuesHeader(absl::string_view start, std::op
                                                  " are allowed"));
 }
 
+absl::StatusOr<ValuesHeader> DecodeNextHeader(absl::string_view start) {
+  const absl::StatusOr<FrameKind> kind = ReadKind(start);
+  if (!kind.ok()) return kind.status();
+  if (*kind != FrameKind::kValues) return absl::InvalidArgumentError("a second opening; one is allowed, first");
+  return DecodeValuesHeader(start, std::nullopt);
+}
+
 std::string EncodeRefusal(const absl::Status& refusal) {
   // The length field has 16 bits.
   const absl::string_view text = refusal.message().substr(0, 0xffff);

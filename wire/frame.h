@@ -76,6 +76,8 @@ void EncodeValuesHeader(const ValuesHeader& header, absl::Span<char> message);
 // message is too short, of an unknown type, or not as long as its header announces. After OK, PayloadBytes(header)
 // bytes follow the header.
 absl::StatusOr<ValuesHeader> DecodeValuesHeader(absl::string_view start, std::optional<uint64_t> message_bytes);
+// Reads the same of a message that comes after the opening, without gRPC. INVALID_ARGUMENT also if it is an opening.
+absl::StatusOr<ValuesHeader> DecodeNextHeader(absl::string_view start);
 
 // Returns the whole message of a refusal. A text of more than 65535 bytes is cut.
 std::string EncodeRefusal(const absl::Status& refusal);

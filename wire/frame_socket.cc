@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -57,68 +56,47 @@ absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::fun
 
 }  // namespace
 
-FrameSocket::FrameSocket(int descriptor, const Timeouts& timeouts) : descriptor_(descriptor), timeouts_(timeouts) {
-  SetStreamOptions(descriptor);
-  if (timeouts_.receive == absl::InfiniteDuration()) return;
-  const timeval receive = absl::ToTimeval(timeouts_.receive);
-  setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &receive, sizeof receive);
-}
+FrameSocket::FrameSocket(int descriptor) : descriptor_(descriptor) { SetStreamOptions(descriptor); }
 
-FrameSocket::~FrameSocket() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-int FrameSocket::Release() { return std::exchange(descriptor_, -1); }
+FrameSocket::~FrameSocket() { close(descriptor_); }
 
 void FrameSocket::Shutdown() { shutdown(descriptor_, SHUT_RDWR); }
 
-absl::Status FrameSocket::SendOpening(const v1::Sender& sender) {
-  return Send(EncodeOpening(sender), {}, SteadyTime() + timeouts_.send);
-}
+absl::Status FrameSocket::SendOpening(const v1::Sender& sender) { return Send(EncodeOpening(sender), {}); }
 
 absl::Status FrameSocket::SendPayload(const ValuesHeader& header, absl::Span<const char> payload) {
   char bytes[kValuesHeaderBytes];
   EncodeValuesHeader(header, absl::MakeSpan(bytes));
-  return Send(bytes, payload, SteadyTime() + timeouts_.send);
+  return Send(bytes, payload);
 }
 
 absl::StatusOr<FrameSocket::Header> FrameSocket::ReceiveHeader() {
   static_assert(kRefusalHeaderBytes == kValuesHeaderBytes, "read before it is known which one comes");
   char bytes[kValuesHeaderBytes];
-  if (absl::Status status = Receive(absl::MakeSpan(bytes), Begin::kMayWait); !status.ok()) return status;
+  if (absl::Status status = Receive(absl::MakeSpan(bytes)); !status.ok()) return status;
   const absl::string_view start(bytes, sizeof bytes);
   if (IsRefusal(start)) {
     std::string text(RefusalTextBytes(start), '\0');
-    if (absl::Status status = Receive(absl::MakeSpan(&text[0], text.size()), Begin::kNow); !status.ok()) return status;
+    if (absl::Status status = Receive(absl::MakeSpan(&text[0], text.size())); !status.ok()) return status;
     return Header{DecodeRefusal(start, text), {}};
   }
-  absl::StatusOr<FrameKind> kind = ReadKind(start);
-  if (!kind.ok()) return kind.status();
-  if (*kind != FrameKind::kValues) return absl::InvalidArgumentError("a second opening; one is allowed, first");
-  absl::StatusOr<ValuesHeader> header = DecodeValuesHeader(start, std::nullopt);
+  absl::StatusOr<ValuesHeader> header = DecodeNextHeader(start);
   if (!header.ok()) return header.status();
   return Header{absl::OkStatus(), *header};
 }
 
-absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload, Begin::kNow); }
+absl::Status FrameSocket::ReceivePayload(absl::Span<char> payload) { return Receive(payload); }
 
-absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline) {
+absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const char> second) {
   // The casts are safe: sendmsg does not write to the memory it sends.
   iovec parts[] = {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(second.data()), second.size()}};
-  // A blocking call could exceed the deadline: on a Unix socket SO_SNDTIMEO counts anew for each piece. So a send with
-  // a deadline does not block, but polls.
-  const bool bounded = deadline != absl::InfiniteFuture();
   size_t at = 0;
   while (at < 2) {
     msghdr message = {};
     message.msg_iov = parts + at;
     message.msg_iovlen = 2 - at;
-    const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL | (bounded ? MSG_DONTWAIT : 0));
+    const ssize_t sent = sendmsg(descriptor_, &message, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN && bounded) {
-      if (PollUntil(descriptor_, POLLOUT, deadline)) continue;
-      return absl::UnavailableError("sending: the peer takes too long to read");
-    }
     if (sent < 0) return Broken("sending");
     size_t left = static_cast<size_t>(sent);
     for (; at < 2 && left >= parts[at].iov_len; ++at) left -= parts[at].iov_len;
@@ -129,22 +107,13 @@ absl::Status FrameSocket::Send(absl::Span<const char> first, absl::Span<const ch
   return absl::OkStatus();
 }
 
-absl::Status FrameSocket::Receive(absl::Span<char> bytes, Begin begin) {
-  const size_t all = bytes.size();
-  absl::Time deadline = absl::InfinitePast();  // Set once the timeout starts.
+absl::Status FrameSocket::Receive(absl::Span<char> bytes) {
   while (!bytes.empty()) {
-    const bool idle = begin == Begin::kMayWait && bytes.size() == all;
-    if (!idle && deadline == absl::InfinitePast()) deadline = SteadyTime() + timeouts_.receive;
     const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
     if (received < 0 && errno == EINTR) continue;
-    if (received < 0 && errno == EAGAIN && idle) continue;
-    if (received < 0 && errno != EAGAIN) return Broken("receiving");
+    if (received < 0) return Broken("receiving");
     if (received == 0) return absl::UnavailableError("the peer has closed the connection");
-    bytes.remove_prefix(static_cast<size_t>(std::max<ssize_t>(received, 0)));
-    // Check the deadline here: if a few bytes come at a time, the socket's own timeout never passes.
-    if (!idle && !bytes.empty() && (received < 0 || SteadyTime() >= deadline)) {
-      return absl::UnavailableError("receiving: the peer takes too long to send the rest of a message");
-    }
+    bytes.remove_prefix(static_cast<size_t>(received));
   }
   return absl::OkStatus();
 }

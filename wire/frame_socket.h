@@ -17,20 +17,13 @@
 namespace hooke {
 
 // A connection that sends and receives messages. One thread may send while another receives; any thread may call
-// Shutdown. Calls block; timeouts do not depend on the machine's wall clock. UNAVAILABLE: the connection is broken,
-// closed or shut down. INVALID_ARGUMENT: the peer sent bytes that are no message, and the connection must not be used
-// further.
+// Shutdown. Calls block, but fail about 20 seconds after a TCP peer has vanished silently. UNAVAILABLE: the connection
+// is broken, closed or shut down. INVALID_ARGUMENT: the peer sent bytes that are no message, and the connection must
+// not be used further.
 class FrameSocket {
  public:
-  // Time limits of calls; when one has passed, the call returns UNAVAILABLE. Even without limits, calls fail about 20
-  // seconds after a TCP peer has vanished silently.
-  struct Timeouts {
-    absl::Duration send = absl::InfiniteDuration();     // For a whole message.
-    absl::Duration receive = absl::InfiniteDuration();  // For a payload, and for a header from its first byte on.
-  };
   // Takes ownership of `descriptor`, a connected socket.
-  explicit FrameSocket(int descriptor, const Timeouts& timeouts);
-  explicit FrameSocket(int descriptor) : FrameSocket(descriptor, Timeouts()) {}
+  explicit FrameSocket(int descriptor);
   ~FrameSocket();
   FrameSocket(const FrameSocket&) = delete;
   FrameSocket& operator=(const FrameSocket&) = delete;
@@ -40,7 +33,7 @@ class FrameSocket {
   // reuse the memory after the call.
   absl::Status SendPayload(const ValuesHeader& header, absl::Span<const char> payload);
   // The header of a message of values, whose payload comes next; or the refusal that came in its place, which is the
-  // last message. ReceiveHeader waits for the first byte without a time limit.
+  // last message.
   struct Header {
     absl::Status refusal;
     ValuesHeader values;  // Valid if `refusal` is OK.
@@ -51,18 +44,11 @@ class FrameSocket {
   // Makes all running and later calls fail.
   void Shutdown();
 
-  // Gives the descriptor to the caller. No other call may come after this one.
-  int Release();
-
  private:
-  enum class Begin { kNow, kMayWait };  // Whether the timeout holds for the first byte, too.
+  absl::Status Send(absl::Span<const char> first, absl::Span<const char> second);
+  absl::Status Receive(absl::Span<char> bytes);
 
-  // Deadlines are on SteadyTime's clock, not on absl::Now()'s.
-  absl::Status Send(absl::Span<const char> first, absl::Span<const char> second, absl::Time deadline);
-  absl::Status Receive(absl::Span<char> bytes, Begin begin);
-
-  int descriptor_;
-  const Timeouts timeouts_;
+  const int descriptor_;
 };
 
 // Connects to an abstract Unix socket of this host and returns the descriptor. `name` is without the leading zero byte.

@@ -46,10 +46,7 @@ absl::StatusOr<std::optional<ValuesHeader>> ResumableFrames::ReceiveHeader(Waiti
   if (!*received) return std::nullopt;
   const absl::string_view start(header_, sizeof header_);
   if (IsRefusal(start)) return absl::InvalidArgumentError("a refusal, which is a server's");
-  absl::StatusOr<FrameKind> kind = ReadKind(start);
-  if (!kind.ok()) return kind.status();
-  if (*kind != FrameKind::kValues) return absl::InvalidArgumentError("a second opening; one is allowed, first");
-  absl::StatusOr<ValuesHeader> header = DecodeValuesHeader(start, std::nullopt);
+  absl::StatusOr<ValuesHeader> header = DecodeNextHeader(start);
   if (!header.ok()) return header.status();
   return *header;
 }

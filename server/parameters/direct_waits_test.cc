@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,6 +64,35 @@ class DirectWaitsTest : public DirectExchangesTest {
     char bytes[kValuesHeaderBytes + 8] = {};
     EncodeValuesHeader({1, 0, 4}, absl::MakeSpan(bytes, kValuesHeaderBytes));
     ASSERT_EQ(send(descriptor, bytes, sizeof bytes, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof bytes));
+  }
+  // Sends messages of all values and reads no answer. The answers fill the buffers of both ends, and then the messages
+  // do. It returns once nothing more could be sent for 100 ms, or the server has closed the connection.
+  void SendUntilFull(int descriptor) {
+    std::string message(kValuesHeaderBytes + center_.values * sizeof(float), '\0');
+    for (uint64_t sequence = 1, unsent = 0; unsent < 20; ++sequence) {
+      EncodeValuesHeader({sequence, 0, center_.values}, absl::MakeSpan(&message[0], kValuesHeaderBytes));
+      for (size_t sent = 0; sent < message.size() && unsent < 20;) {
+        const ssize_t some = send(descriptor, &message[sent], message.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (some > 0) sent += static_cast<size_t>(some);
+        unsent = some > 0 ? 0 : unsent + 1;
+        if (some <= 0) absl::SleepFor(absl::Milliseconds(5));
+      }
+    }
+  }
+  // Returns a connection whose opening for `group` is sent. The caller closes it.
+  int ConnectRawGroup(uint32_t group) {
+    const int descriptor = ConnectRaw();
+    const std::string opening = EncodeOpening(MakeSender(center_, group));
+    EXPECT_EQ(send(descriptor, opening.data(), opening.size(), MSG_NOSIGNAL), static_cast<ssize_t>(opening.size()));
+    return descriptor;
+  }
+  // Whether the server ends the connection while a byte comes every 5 ms, for 10 s at most.
+  static bool EndsWhileBytesCome(int descriptor) {
+    for (int i = 0; i < 2000; ++i) {
+      if (send(descriptor, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN) return true;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return false;
   }
 
   TestCenter center_;
@@ -132,25 +162,11 @@ TEST_F(DirectWaitsTest, SlowPeersDelayNobody) {
     ASSERT_TRUE(store_->Attach(absl::UnixEpoch(), MakeAttachRequest(center_, group)).ok()) << group;
   }
   const std::vector<float> values(center_.values, 1);
-  const int slow = ConnectRaw();
-  const std::string opening = EncodeOpening(MakeSender(center_, 1));
-  ASSERT_EQ(send(slow, opening.data(), opening.size(), MSG_NOSIGNAL), static_cast<ssize_t>(opening.size()));
+  const int slow = ConnectRawGroup(1);
   const auto closer = absl::MakeCleanup([slow] { close(slow); });
-  std::string message(kValuesHeaderBytes + values.size() * sizeof(float), '\0');
-  // The slow one's answers fill the buffers of both ends, and then its messages do.
-  for (uint64_t sequence = 1, unsent = 0; unsent < 20; ++sequence) {
-    EncodeValuesHeader({sequence, 0, center_.values}, absl::MakeSpan(&message[0], kValuesHeaderBytes));
-    for (size_t sent = 0; sent < message.size() && unsent < 20;) {
-      const ssize_t some = send(slow, &message[sent], message.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (some > 0) sent += static_cast<size_t>(some);
-      unsent = some > 0 ? 0 : unsent + 1;
-      if (some <= 0) absl::SleepFor(absl::Milliseconds(5));
-    }
-  }
-  const int half = ConnectRaw();
+  SendUntilFull(slow);
+  const int half = ConnectRawGroup(2);
   const auto half_closer = absl::MakeCleanup([half] { close(half); });
-  const std::string other = EncodeOpening(MakeSender(center_, 2));
-  ASSERT_EQ(send(half, other.data(), other.size(), MSG_NOSIGNAL), static_cast<ssize_t>(other.size()));
   SendHalf(half);
   const std::unique_ptr<FrameSocket> quick = ConnectGroup(0);
   for (uint64_t sequence = 1; sequence <= 50; ++sequence) {
@@ -166,14 +182,38 @@ TEST_F(DirectWaitsTest, APeerThatStopsInAMessageIsGivenUp) {
   StartTwoGroups(options);
   const std::unique_ptr<FrameSocket> idle = ConnectGroup(1);
   ASSERT_TRUE(Exchange(*idle, {1, 0, 4}, {1, 2, 3, 4}).ok());
-  const int half = ConnectRaw();
+  const int half = ConnectRawGroup(0);
   const auto closer = absl::MakeCleanup([half] { close(half); });
-  const std::string opening = EncodeOpening(MakeSender(center_, 0));
-  ASSERT_EQ(send(half, opening.data(), opening.size(), MSG_NOSIGNAL), static_cast<ssize_t>(opening.size()));
   SendHalf(half);
   char byte;
   EXPECT_EQ(recv(half, &byte, 1, 0), 0) << "closed";
   EXPECT_TRUE(Exchange(*idle, {2, 0, 4}, {1, 2, 3, 4}).ok());
+}
+
+// The time-out holds for a whole message, so a peer that sends a byte now and then is given up, too.
+TEST_F(DirectWaitsTest, APeerThatDripsIsGivenUp) {
+  block_values_ = center_.values = 1 << 14;
+  DirectExchanges::Options options;
+  options.message_timeout = absl::Milliseconds(100);
+  Start(MakeAttachRequest(center_), options);
+  const int drips = ConnectRawGroup(0);
+  const auto closer = absl::MakeCleanup([drips] { close(drips); });
+  char header[kValuesHeaderBytes];
+  EncodeValuesHeader({1, 0, center_.values}, absl::MakeSpan(header));
+  ASSERT_EQ(send(drips, header, sizeof header, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof header));
+  EXPECT_TRUE(EndsWhileBytesCome(drips)) << "all would take 5 minutes";
+}
+
+// A peer that does not read its answers is given up after the time-out of an answer.
+TEST_F(DirectWaitsTest, APeerThatDoesNotReadIsGivenUp) {
+  block_values_ = center_.values = 1 << 14;
+  DirectExchanges::Options options;
+  options.message_timeout = absl::Milliseconds(100);
+  Start(MakeAttachRequest(center_), options);
+  const int deaf = ConnectRawGroup(0);
+  const auto closer = absl::MakeCleanup([deaf] { close(deaf); });
+  SendUntilFull(deaf);
+  EXPECT_TRUE(EndsWhileBytesCome(deaf));
 }
 
 // Stop takes no time although 150 connections have sent nothing, half a message, or wait for a round.
