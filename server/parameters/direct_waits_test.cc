@@ -79,6 +79,13 @@ class DirectWaitsTest : public DirectExchangesTest {
       }
     }
   }
+  // Starts a job of one large block. Messages and answers have a time-out of 100 ms.
+  void StartWithShortTimeout() {
+    block_values_ = center_.values = 1 << 14;
+    DirectExchanges::Options options;
+    options.message_timeout = absl::Milliseconds(100);
+    Start(MakeAttachRequest(center_), options);
+  }
   // Returns a connection whose opening for `group` is sent. The caller closes it.
   int ConnectRawGroup(uint32_t group) {
     const int descriptor = ConnectRaw();
@@ -192,10 +199,7 @@ TEST_F(DirectWaitsTest, APeerThatStopsInAMessageIsGivenUp) {
 
 // The time-out holds for a whole message, so a peer that sends a byte now and then is given up, too.
 TEST_F(DirectWaitsTest, APeerThatDripsIsGivenUp) {
-  block_values_ = center_.values = 1 << 14;
-  DirectExchanges::Options options;
-  options.message_timeout = absl::Milliseconds(100);
-  Start(MakeAttachRequest(center_), options);
+  StartWithShortTimeout();
   const int drips = ConnectRawGroup(0);
   const auto closer = absl::MakeCleanup([drips] { close(drips); });
   char header[kValuesHeaderBytes];
@@ -206,10 +210,7 @@ TEST_F(DirectWaitsTest, APeerThatDripsIsGivenUp) {
 
 // A peer that does not read its answers is given up after the time-out of an answer.
 TEST_F(DirectWaitsTest, APeerThatDoesNotReadIsGivenUp) {
-  block_values_ = center_.values = 1 << 14;
-  DirectExchanges::Options options;
-  options.message_timeout = absl::Milliseconds(100);
-  Start(MakeAttachRequest(center_), options);
+  StartWithShortTimeout();
   const int deaf = ConnectRawGroup(0);
   const auto closer = absl::MakeCleanup([deaf] { close(deaf); });
   SendUntilFull(deaf);
