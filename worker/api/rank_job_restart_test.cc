@@ -13,16 +13,14 @@
 #include "algorithms/sharding.h"
 #include "gtest/gtest.h"
 #include "mpi_group/data_type.h"
-#include "mpi_group/groups/in_process_group.h"
-#include "mpi_group/rank_threads.h"
 #include "mpi_group/reduce/reduce.h"
 #include "proto/job.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/api/rank_job.h"
+#include "worker/api/rank_job_ranks.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/restartable_server_test.h"
 #include "worker/exchange/server_calls.h"
-#include "worker/report/reporter.h"
 
 namespace hooke {
 namespace {
@@ -134,17 +132,9 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
   // Runs a start of the group. Returns the vector at its end; empty if it died.
   std::vector<float> Run(v1::AveragingSpec::Rule rule, uint32_t incarnation, const Death& death) {
     const v1::GroupStart start = Start(rule, incarnation);
-    GroupOptions options;
-    options.deadline = absl::Seconds(20);
-    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(2, options);
     std::vector<float> end;
-    RunRanks(2, [&](int rank) {
-      Reporter reporter{ReporterOptions()};
-      RankJob::Dependencies deps;
-      deps.group = groups[rank].get();
-      deps.reporter = &reporter;
-      deps.dial = [](const std::string& address) { return DialServer(address); };
-      RankJob job(start, deps);
+    const auto dial = [](const std::string& address) { return DialServer(address); };
+    RunRankJobs(start, 2, dial, [&](RankJob& job, Reporter&, int rank) {
       Program program(GetParam());
       if (!Train(job, program, rank, death) || rank != 0) return;
       end = program.Values();

@@ -7,14 +7,13 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
-#include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/rank_threads.h"
 #include "proto/job.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/api/rank_job.h"
+#include "worker/api/rank_job_ranks.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/restartable_server_test.h"
-#include "worker/report/reporter.h"
 
 namespace hooke {
 namespace {
@@ -43,31 +42,25 @@ v1::GroupStart Start(uint32_t group, const std::string& server) {
 // A group of one rank and one parameter, which it raises by its own number + 1 in each step. Returns the parameter's
 // values after the steps.
 std::vector<float> Train(uint32_t group, const std::string& server, const hooke_plan& plan) {
-  GroupOptions options;
-  options.deadline = absl::Seconds(20);
-  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(1, options);
-  Reporter reporter{ReporterOptions()};
-  RankJob::Dependencies deps;
-  deps.group = groups[0].get();
-  deps.reporter = &reporter;
-  deps.dial = [](const std::string& address) { return DialServer(address); };
-  RankJob job(Start(group, server), deps);
-  float first = 0;
-  hooke_tensor tensor = {};
-  tensor.name = "parameter";
-  tensor.device = HOOKE_HOST;
-  tensor.values = &first;
-  EXPECT_TRUE(job.Register(absl::MakeSpan(&tensor, 1)).ok());
-  EXPECT_TRUE(job.Begin(plan).ok());
   std::vector<float> values;
-  while (values.size() < kSteps) {
-    EXPECT_TRUE(job.Combine(1, nullptr).ok());
-    float& value = *static_cast<float*>(tensor.values);
-    value += static_cast<float>(group + 1);
-    if (!job.EndStep({}).ok()) break;
-    values.push_back(value);
-  }
-  EXPECT_TRUE(job.Finish().ok());
+  const auto dial = [](const std::string& address) { return DialServer(address); };
+  RunRankJobs(Start(group, server), 1, dial, [&](RankJob& job, Reporter&, int) {
+    float first = 0;
+    hooke_tensor tensor = {};
+    tensor.name = "parameter";
+    tensor.device = HOOKE_HOST;
+    tensor.values = &first;
+    EXPECT_TRUE(job.Register(absl::MakeSpan(&tensor, 1)).ok());
+    EXPECT_TRUE(job.Begin(plan).ok());
+    while (values.size() < kSteps) {
+      EXPECT_TRUE(job.Combine(1, nullptr).ok());
+      float& value = *static_cast<float*>(tensor.values);
+      value += static_cast<float>(group + 1);
+      if (!job.EndStep({}).ok()) break;
+      values.push_back(value);
+    }
+    EXPECT_TRUE(job.Finish().ok());
+  });
   return values;
 }
 

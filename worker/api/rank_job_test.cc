@@ -11,8 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "mpi_group/groups/in_process_group.h"
-#include "mpi_group/rank_threads.h"
+#include "worker/api/rank_job_ranks.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/in_memory_server.h"
 #include "worker/exchange/restartable_server_test.h"
@@ -100,16 +99,7 @@ class RankJobTest : public ::testing::Test {
   // Runs `body` on each rank of a new group.
   void Run(int ranks, const Body& body) {
     start_.mutable_job()->mutable_groups()->set_ranks(static_cast<uint32_t>(ranks));
-    GroupOptions options;
-    options.deadline = absl::Seconds(20);
-    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks, options);
-    RunRanks(ranks, [&](int rank) {
-      Reporter reporter{ReporterOptions()};
-      RankJob::Dependencies deps;
-      deps.group = groups[rank].get();
-      deps.reporter = &reporter;
-      deps.dial = dial_;
-      RankJob job(start_, deps);
+    RunRankJobs(start_, ranks, dial_, [&](RankJob& job, Reporter& reporter, int rank) {
       Program program;
       body(job, program, rank);
       if (rank != 0) return;

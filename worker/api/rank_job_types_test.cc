@@ -15,17 +15,15 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "mpi_group/data_type.h"
-#include "mpi_group/groups/in_process_group.h"
-#include "mpi_group/rank_threads.h"
 #include "mpi_group/reduce/reduce.h"
 #include "proto/job.pb.h"
 #include "proto/worker.pb.h"
 #include "worker/api/rank_job.h"
+#include "worker/api/rank_job_ranks.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/in_memory_server.h"
 #include "worker/exchange/restartable_server_test.h"
 #include "worker/exchange/server_calls.h"
-#include "worker/report/reporter.h"
 
 namespace hooke {
 namespace {
@@ -166,16 +164,7 @@ class RankJobTypesTest : public ::testing::TestWithParam<std::pair<std::string, 
   // Runs `body` on each rank of a new group, with a program that is registered and has begun.
   void Run(int ranks, const Body& body) {
     start_.mutable_job()->mutable_groups()->set_ranks(static_cast<uint32_t>(ranks));
-    GroupOptions options;
-    options.deadline = absl::Seconds(20);
-    const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks, options);
-    RunRanks(ranks, [&](int rank) {
-      Reporter reporter{ReporterOptions()};
-      RankJob::Dependencies deps;
-      deps.group = groups[rank].get();
-      deps.reporter = &reporter;
-      deps.dial = dial_;
-      RankJob job(start_, deps);
+    RunRankJobs(start_, ranks, dial_, [&](RankJob& job, Reporter&, int rank) {
       Program program(GetParam().second);
       ASSERT_TRUE(job.Register(absl::MakeSpan(program.tensors)).ok());
       ASSERT_TRUE(job.Begin({}).ok());
