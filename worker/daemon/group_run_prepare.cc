@@ -1,0 +1,106 @@
+// The part of GroupRun that prepares a launch: the job's files, the scripts of its ranks, and for a job with a command
+// the program and its environment.
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "job/command.h"
+#include "job/file_manifest.h"
+#include "job/site_command.h"
+#include "worker/daemon/group_run.h"
+#include "worker/launch/command_script.h"
+
+namespace hooke {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Returns the variable's value in an environment of "NAME=value", or `otherwise`.
+std::string ValueOf(absl::string_view name, const std::vector<std::string>& environment, std::string otherwise) {
+  for (absl::string_view variable : environment) {
+    if (absl::ConsumePrefix(&variable, name) && absl::ConsumePrefix(&variable, "=")) otherwise = std::string(variable);
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+std::string GroupRun::CommandFolder(const GroupFolder& folder) const {
+  const v1::CommandSpec& command = start_.group().job().command();
+  return command.has_files() ? folder.files_path() : command.directory();
+}
+
+absl::Status GroupRun::PrepareFiles(const GroupFolder& folder) {
+  if (!command_ || !start_.group().job().command().has_files()) return absl::OkStatus();
+  const v1::FileSet& set = start_.group().job().command().files();
+  const absl::Time begin = absl::Now();
+  const auto stopped = [this] { return WhyStopped(); };
+  const FetchContents fetch = [&](const std::vector<std::string>& sha256, const auto& take) {
+    return FetchFromCoordinator(options_.fetch, {id_.job_id(), sha256, FetchLimit(set)}, take, stopped);
+  };
+  absl::StatusOr<FileCache::Made> made = options_.files->Make(set, folder.files_path(), fetch, stopped);
+  if (!made.ok()) {
+    return absl::Status(made.status().code(), absl::StrCat("files of the job: ", made.status().message()));
+  }
+  files_ = std::move(made->use);
+  const std::string text = absl::StrFormat("fetched %d of %d files, %s, in %.1f s", made->fetched, made->contents,
+                                           BytesText(made->fetched_bytes), absl::ToDoubleSeconds(absl::Now() - begin));
+  options_.logger->info("group {}: {}", name_, text);
+  callbacks_.log("worker", text);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
+  LaunchOptions launch = options_.launch;
+  launch.ranks = start_.ranks();
+  launch.rank_arguments = {"--start", folder.start_file()};
+  launch.session_folder = folder.path();
+  launch.memory_folder = folder.memory_path();
+  if (command_) {
+    if (absl::Status status = PrepareCommand(folder, launch); !status.ok()) return status;
+  }
+  launch.rank_folder = command_ ? CommandFolder(folder) : folder.path();
+  if (part_.alone) return launch;
+  launch.hosts = HostsOf(start_);
+  launch.rank_script = folder.rank_script();
+  if (absl::Status status = folder.WriteRankScript(RankScript(launch)); !status.ok()) return status;
+  if (!part_.leads) return launch;
+  launch.added_environment.push_back(absl::StrCat("HOOKE_REMOTE_SOCKET=", folder.socket()));
+  absl::StatusOr<std::string> agent = folder.LinkAgent(launch.remote_agent);
+  if (!agent.ok()) return agent.status();
+  launch.remote_agent = *std::move(agent);
+  return launch;
+}
+
+absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& launch) {
+  const v1::CommandSpec& command = start_.group().job().command();
+  // By default, Python collects some KiB before it writes into a pipe. Users read the log while the command runs, so
+  // its lines must come at once.
+  launch.added_environment = {"PYTHONUNBUFFERED=1"};
+  const SiteCommand at_site = CommandAtSite(command, options_.site, ValueOf("PATH", launch.environment, ""));
+  for (const std::string& variable : at_site.variables) launch.added_environment.push_back(variable);
+  launch.added_environment.push_back(absl::StrCat("HOOKE_START=", folder.start_file()));
+  // Programs that load libhooke at run time get the library of this worker's version.
+  const fs::path library = fs::path(launch.rank_binary).parent_path() / "libhooke.so";
+  if (std::error_code error; fs::exists(library, error)) {
+    launch.added_environment.push_back(absl::StrCat("HOOKE_LIBRARY=", library.string()));
+  }
+  const std::string path = ValueOf("PATH", launch.added_environment, ValueOf("PATH", launch.environment, ""));
+  absl::Status status = FindCommand(at_site.arguments[0], CommandFolder(folder), path);
+  if (!status.ok()) return status;
+  launch.rank_binary = "/bin/sh";
+  launch.rank_arguments = {folder.command_file()};
+  launch.tells_threads = false;
+  auto output = RankOutput::Open(folder.path(), {part_.first_rank, part_.ranks},
+                                 [this](const auto& line) { ReadRankLine(line); });
+  if (!output.ok()) return output.status();
+  rank_output_ = *std::move(output);
+  return folder.WriteCommandFile(CommandScript(at_site.arguments, folder.path(), exit_mark_));
+}
+
+}  // namespace hooke
