@@ -282,7 +282,7 @@ void DirectExchanges::LookWithin(absl::Duration until) {
 void DirectExchanges::Serve(DirectSession& session) {
   const std::shared_ptr<Shard> shard = session.exchange().shard()->MayWait() ? session.exchange().shard() : nullptr;
   if (shard != nullptr) EnterRounds();
-  const DirectSession::Next next = session.GoOn(threads_->half_idle());
+  const DirectSession::Next next = session.GoOn([this] { return threads_->half_idle(); });
   if (next == DirectSession::Next::kOthers) return LookWithin(shard->until_look());
   if (next == DirectSession::Next::kEnded) {
     NoteEnded(session);

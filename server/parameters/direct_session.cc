@@ -12,7 +12,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // How long a patient call waits for the next piece of a message. A rank that is in the middle of an exchange sends the
 // next piece within that time.
 constexpr absl::Duration kPatience = absl::Milliseconds(2);
-// After so many messages other connections have their turn.
+// After so many messages other connections have their turn, if they lack threads.
 constexpr int kMessagesInARow = 16;
 
 }  // namespace
@@ -34,15 +34,18 @@ int DirectSession::Release() {
   return frames_.Release();
 }
 
-DirectSession::Next DirectSession::GoOn(bool patient) {
-  const auto waiting = patient ? ResumableFrames::Waiting::kBriefly : ResumableFrames::Waiting::kNever;
+DirectSession::Next DirectSession::GoOn(absl::FunctionRef<bool()> patient) {
+  const auto waiting = patient() ? ResumableFrames::Waiting::kBriefly : ResumableFrames::Waiting::kNever;
   std::optional<Next> next;
   if (step_ == Step::kApplied) next = Apply(exchange_.Resume(std::move(outcome_)));
   for (int answers = 0; !next.has_value();) {
     switch (step_) {
       case Step::kHeader:
-        // A ready socket is reported again, behind the others.
-        if (answers == kMessagesInARow) return Next::kMessage;
+        if (answers == kMessagesInARow) {
+          // A ready socket is reported again, behind the others.
+          if (!patient()) return Next::kMessage;
+          answers = 0;
+        }
         next = ReceiveHeader(waiting);
         break;
       case Step::kPayload:

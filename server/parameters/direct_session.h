@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
@@ -49,8 +50,9 @@ class DirectSession {
     kOthers,   // `resumes` will be called, or has been. Another thread may be in GoOn already.
     kEnded,    // Do not call GoOn any more. See refusal().
   };
-  // A patient call may wait a few milliseconds for the peer.
-  Next GoOn(bool patient);
+  // While `patient` returns true, the call may wait a few milliseconds for the peer, and takes one message after
+  // another.
+  Next GoOn(absl::FunctionRef<bool()> patient);
   // Valid after kEnded. Says why the peer is refused; OK: the connection ended by itself.
   const absl::Status& refusal() const { return refusal_; }
 
