@@ -30,6 +30,7 @@ import rounds_benchmark as rounds  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
+import split_benchmark as split  # noqa: E402
 import training_benchmark as training  # noqa: E402
 import types_benchmark  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
@@ -245,6 +246,14 @@ class Asked(unittest.TestCase):
     def test_startup(self):
         self.assertEqual(startup.missed({"first_step_s": 2.5}), [])
         self.assertEqual(startup.missed({"first_step_s": 2.51}), ["the first step came 2.51 s after submit; asked is at most 2.5 s"])
+
+    def test_split(self):
+        names = ("compute", "waiting", "collective", "exchange", "server_cores")
+        profiles = [dict(zip(names, values)) for values in ((0.9, 0.05, 0.03, 0.02, 0.1), (0.91, 0.04, 0.04, 0.01, 0.2), (0.92, 0.01, 0.05, 0.03, 0.3))]
+        rows = split.rows_of({"mlp": profiles})
+        self.assertEqual(rows, [{"benchmark": "split", "model": "mlp", **dict(zip(names, (0.91, 0.04, 0.04, 0.02, 0.2)))}])
+        self.assertEqual(split.missed(rows), ["mlp: our own work takes 4.00 % of a step; asked is less than 4 %"])
+        self.assertEqual(split.missed([{**rows[0], "collective": 0.0399}]), [])
 
     def test_types(self):
         times = {(4, "float32"): [3, 2, 4], (4, "float16"): [2, 1, 9]}

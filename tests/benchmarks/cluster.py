@@ -97,3 +97,15 @@ class Cluster:
         if code == 2:
             raise Refused(said)
         raise SystemExit(f"FAILED: hooke submit --watch ended with status {code}: {said}")
+
+    def cancel(self, job):
+        """Cancels a job and waits until it holds no slots any more."""
+        hooke = [os.path.join(self.programs, "hooke"), f"--coordinator={self.address}", "--output=json"]
+        subprocess.run([hooke[0], "cancel", job, *hooke[1:]], check=True, capture_output=True, timeout=30)
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            nodes = json.loads(subprocess.run([hooke[0], "nodes", *hooke[1:]], check=True, capture_output=True, timeout=30).stdout)["nodes"]
+            if not any(int(node.get("slots_used", 0)) for node in nodes):
+                return
+            time.sleep(0.1)
+        raise SystemExit(f"{job} was cancelled but still holds slots after {START_SECONDS} s")
