@@ -10,15 +10,32 @@
 namespace hooke {
 namespace {
 
+// Lines about the virtual hosts; empty if there are none.
+std::string HostsText(const LocalCluster& cluster, const LocalClusterOptions& options) {
+  if (cluster.hosts() == nullptr) return "";
+  const VirtualHosts& hosts = *cluster.hosts();
+  std::string text = absl::StrCat("hosts        ", hosts.Name(0), " (", hosts.Address(0), ")");
+  if (hosts.count() > 1)
+    absl::StrAppend(&text, " to ", hosts.Name(hosts.count() - 1), " (", hosts.Address(hosts.count() - 1), ")");
+  absl::StrAppend(&text, "; links: ", options.hosts->rate.empty() ? "any rate" : options.hosts->rate);
+  if (options.hosts->delay > absl::ZeroDuration())
+    absl::StrAppend(&text, ", delay ", absl::FormatDuration(options.hosts->delay), " each way");
+  absl::StrAppend(&text, "\n             inside one: ip netns exec ", hosts.Name(0), " bash\n");
+  if (!cluster.allows_commands())
+    absl::StrAppend(&text, "commands     refused; jobs that run a command need --token-file\n");
+  return text;
+}
+
 void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, const LocalClusterOptions& options,
                   bool default_folder) {
   std::string flag = default_folder ? "" : absl::StrCat(" --coordinator ", cluster.coordinator());
   if (!invocation.token_file.empty()) absl::StrAppend(&flag, " --token-file ", options.token_file);
   *invocation.out << "coordinator  " << cluster.coordinator() << "\n"
                   << "servers      " << absl::StrJoin(cluster.server_addresses(), ", ") << "\n"
-                  << "workers      " << options.workers << " with " << options.slots
+                  << "workers      " << cluster.workers() << " with " << options.slots
                   << (options.slots == 1 ? " slot" : " slots") << " each\n"
-                  << "logs         " << (std::filesystem::path(options.state_dir) / "logs").string() << "\n\n"
+                  << HostsText(cluster, options) << "logs         "
+                  << (std::filesystem::path(options.state_dir) / "logs").string() << "\n\n"
                   << "Train:   hooke submit deploy/jobs/fashion.yaml --watch" << flag << "\n"
                   << "Look:    hooke jobs" << flag << "\n"
                   << "Stop:    Ctrl-C here" << std::endl;
@@ -67,18 +84,38 @@ int Up(const Invocation& invocation, LocalClusterOptions options) {
   return RunUntilEnd(invocation, **cluster, interrupts);
 }
 
+void AddHostFlags(Command& command, VirtualHostsOptions& hosts, const Argument& workers) {
+  Argument count = command
+                       .Add("--hosts", hosts.count,
+                            "Run on so many hosts made of network namespaces, a worker on each; needs root. They end "
+                            "with this command")
+                       .Range(1, 64)
+                       .Excludes(workers)
+                       .Type("N")
+                       .HideDefault();
+  command.Add("--link", hosts.rate, "Limit each host's link to this rate, both ways, like 1gbit; default: not limited")
+      .Check(LinkRateFault)
+      .Needs(count)
+      .Type("RATE");
+  command.Add("--delay", hosts.delay, "Delay each packet between two hosts by this time, like 20ms; default: none")
+      .Needs(count)
+      .Type("DURATION");
+}
+
 }  // namespace
 
 void AddUpCommand(Command& program, Invocation& invocation) {
   Command& command = program.AddCommand("up", "Run a whole cluster on this machine until Ctrl-C");
   auto options = std::make_shared<LocalClusterOptions>();
+  auto hosts = std::make_shared<VirtualHostsOptions>();
   command.Add("--servers", options->servers, "Servers that share the center; the first is the coordinator. Default: 2")
       .Range(1, 64)
       .Type("N");
-  command.Add("--workers", options->workers, "Workers. Default: 2").Range(1, 64).Type("N");
+  Argument workers = command.Add("--workers", options->workers, "Workers. Default: 2").Range(1, 64).Type("N");
   command.Add("--slots", options->slots, "Slots of each worker: room for so many ranks. Default: 2")
       .Range(1, 4096)
       .Type("N");
+  AddHostFlags(command, *hosts, workers);
   command
       .Add("--state-dir", options->state_dir,
            "Folder for jobs, snapshots and logs; one cluster at a time. Default: $HOME/.hooke/up, where other "
@@ -89,11 +126,15 @@ void AddUpCommand(Command& program, Invocation& invocation) {
       .Type("DIR");
   AddTokenFlag(command, invocation);
   command.Footer(
-      "Everything listens on 127.0.0.1, on free ports; a second run from the same folder takes the same ports, so "
+      "Without --hosts everything listens on 127.0.0.1, on free ports; a second run from the same folder takes the "
+      "same ports, so "
       "stored jobs go on; it does not start when another program has one of them.\n"
       "DIR/coordinator holds the coordinator's address from the moment on when the whole cluster is ready.\n"
       "Ctrl-C, SIGTERM and SIGHUP stop all of it; a second Ctrl-C at once. Nothing outlives this command.");
-  command.Action([&invocation, options] { return Up(invocation, *options); });
+  command.Action([&command, &invocation, options, hosts] {
+    if (command.Given("--hosts")) options->hosts = *hosts;
+    return Up(invocation, *options);
+  });
 }
 
 }  // namespace hooke

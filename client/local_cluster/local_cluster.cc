@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -25,18 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
+// The port of the first server on a virtual host.
+constexpr int kHostPort = 7411;
 
 std::string ServerName(int index) { return absl::StrCat("server-", index); }
-
-std::string LastLines(const std::string& path, size_t count) {
-  std::ifstream in(path);
-  std::deque<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    lines.push_back(absl::StrCat("  ", line));
-    if (lines.size() > count) lines.pop_front();
-  }
-  return absl::StrJoin(lines, "\n");
-}
 
 bool IsFree(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -73,13 +64,30 @@ absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::p
   int port = 0;
   if (!absl::ConsumePrefix(&port_text, "127.0.0.1:") || !absl::SimpleAtoi(port_text, &port) || port <= 0 ||
       port >= 65536) {
-    return kAnyPort;
+    if (address.empty()) return kAnyPort;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the jobs stored in this folder know ", server, " as ", address, " (", remembered.string(),
+        "): an earlier run had --hosts; give it again, or start a new cluster in another folder with --state-dir"));
   }
   if (IsFreeSoon(static_cast<uint16_t>(port))) return address;
   return absl::FailedPreconditionError(
       absl::StrCat("port ", port, " is in use by another program, but ", server,
                    " needs it: the jobs stored in this folder know that server as ", address, " (", remembered.string(),
                    "); end the other program, or start a new cluster in another folder with --state-dir"));
+}
+
+// Returns the address of a server on a virtual host. Several servers of one host have ports in a row.
+absl::StatusOr<std::string> ListenAddressOn(const VirtualHosts& hosts, int index, const fs::path& remembered) {
+  const std::string address =
+      absl::StrCat(hosts.Address((index - 1) % hosts.count()), ":", kHostPort + (index - 1) / hosts.count());
+  std::ifstream in(remembered);
+  std::string before;
+  std::getline(in, before);
+  if (before.empty() || before == address) return address;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the jobs stored in this folder know ", ServerName(index), " as ", before, " (", remembered.string(),
+                   "); with these --hosts and --servers it would be ", address,
+                   "; give those of the earlier run, or start a new cluster in another folder with --state-dir"));
 }
 
 // Returns the file's first line, or "" until that line is complete.
@@ -104,20 +112,8 @@ std::vector<std::string> ServerArguments(const DaemonPaths& paths, const std::st
 
 std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::string& name, int slots,
                                          const std::string& coordinator) {
-  return {paths.program,
-          "--coordinator",
-          coordinator,
-          "--name",
-          name,
-          "--site",
-          "local",
-          "--slots",
-          absl::StrCat(slots),
-          "--state-dir",
-          paths.state_dir,
-          "--ready-file",
-          paths.ready_file,
-          "--allow-commands"};
+  return {paths.program, "--coordinator",     coordinator,   "--name",        name,           "--site",        "local",
+          "--slots",     absl::StrCat(slots), "--state-dir", paths.state_dir, "--ready-file", paths.ready_file};
 }
 
 absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOptions& options,
@@ -137,10 +133,16 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClu
 }
 
 absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
+  if (options_.hosts.has_value()) {
+    absl::StatusOr<std::unique_ptr<VirtualHosts>> hosts = VirtualHosts::Make(*options_.hosts, folder_.path());
+    if (!hosts.ok()) return hosts.status();
+    hosts_ = *std::move(hosts);
+  }
   // No server is started before every server has its port.
   std::vector<std::string> listen;
   for (int i = 1; i <= options_.servers; ++i) {
-    absl::StatusOr<std::string> address = ListenAddress(ServerName(i), RememberedAddress(i));
+    absl::StatusOr<std::string> address = hosts_ != nullptr ? ListenAddressOn(*hosts_, i, RememberedAddress(i))
+                                                            : ListenAddress(ServerName(i), RememberedAddress(i));
     if (!address.ok()) return address.status();
     listen.push_back(*std::move(address));
   }
@@ -149,18 +151,24 @@ absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
   for (int i = 1; i <= options_.servers; ++i) {
     if (absl::Status status = StartServer(i, listen[i - 1], interrupts); !status.ok()) return status;
   }
-  for (int i = 1; i <= options_.workers; ++i) {
-    const std::string name = absl::StrCat("worker-", i);
-    const DaemonPaths paths = PathsOf("hooke-worker", name);
-    absl::StatusOr<Daemon> worker =
-        StartDaemon(name, WorkerArguments(paths, name, options_.slots, coordinator()), paths);
-    if (!worker.ok()) return worker.status();
-    workers_.push_back(*std::move(worker));
+  for (int i = 1; i <= workers(); ++i) {
+    if (absl::Status status = StartWorker(i); !status.ok()) return status;
   }
   for (Daemon& worker : workers_) {
     if (absl::StatusOr<std::string> ready = WaitUntilReady(worker, interrupts); !ready.ok()) return ready.status();
   }
   return folder_.Announce(coordinator());
+}
+
+absl::Status LocalCluster::StartWorker(int index) {
+  const std::string name = absl::StrCat("worker-", index);
+  const DaemonPaths paths = PathsOf("hooke-worker", name);
+  std::vector<std::string> arguments = WorkerArguments(paths, name, options_.slots, coordinator());
+  if (allows_commands()) arguments.push_back("--allow-commands");
+  absl::StatusOr<Daemon> worker = StartDaemon(name, std::move(arguments), paths, index - 1);
+  if (!worker.ok()) return worker.status();
+  workers_.push_back(*std::move(worker));
+  return absl::OkStatus();
 }
 
 std::string LocalCluster::RememberedAddress(int index) const {
@@ -171,7 +179,8 @@ absl::Status LocalCluster::StartServer(int index, const std::string& listen, Int
   const std::string name = ServerName(index);
   const DaemonPaths paths = PathsOf("hooke-server", name);
   const std::string coordinator_address = servers_.empty() ? "" : coordinator();
-  absl::StatusOr<Daemon> server = StartDaemon(name, ServerArguments(paths, listen, coordinator_address), paths);
+  absl::StatusOr<Daemon> server =
+      StartDaemon(name, ServerArguments(paths, listen, coordinator_address), paths, index - 1);
   if (!server.ok()) return server.status();
   absl::StatusOr<std::string> address = WaitUntilReady(*server, interrupts);
   if (!address.ok()) return address.status();
@@ -191,7 +200,7 @@ DaemonPaths LocalCluster::PathsOf(const std::string& program, const std::string&
 
 absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string& name,
                                                                std::vector<std::string> arguments,
-                                                               const DaemonPaths& paths) {
+                                                               const DaemonPaths& paths, int place) {
   std::error_code error;
   fs::create_directories(paths.state_dir, error);
   if (error) return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message()));
@@ -201,6 +210,7 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
   options.arguments = std::move(arguments);
   if (!options_.token_file.empty())
     options.arguments.insert(options.arguments.end(), {"--token-file", options_.token_file});
+  if (hosts_ != nullptr) options.arguments = hosts_->Inside(place % hosts_->count(), options.arguments);
   options.log_path = fs::path(folder_.path()) / "logs" / absl::StrCat(name, ".log");
   absl::StatusOr<Child> child = Child::Start(options);
   if (!child.ok()) return child.status();
@@ -214,12 +224,12 @@ absl::StatusOr<std::string> LocalCluster::WaitUntilReady(Daemon& daemon, Interru
     if (!ready.empty()) return ready;
     if (const std::optional<std::string>& ended = daemon.child.Ended(); ended.has_value()) {
       return absl::FailedPreconditionError(absl::StrCat(daemon.name, " ended at its start (", *ended, "); the end of ",
-                                                        daemon.log_path, ":\n", LastLines(daemon.log_path, 5)));
+                                                        daemon.log_path, ":\n", EndOfLog(daemon.log_path)));
     }
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(daemon.name, " is not ready after ",
                                                       absl::FormatDuration(options_.start_timeout), "; the end of ",
-                                                      daemon.log_path, ":\n", LastLines(daemon.log_path, 5)));
+                                                      daemon.log_path, ":\n", EndOfLog(daemon.log_path)));
     }
     if (interrupts == nullptr) {
       absl::SleepFor(absl::Milliseconds(10));

@@ -1,13 +1,14 @@
 #ifndef HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 #define HOOKE_CLIENT_LOCAL_CLUSTER_LOCAL_CLUSTER_H_
 
-// A whole cluster on this machine: servers and workers as child processes on free ports. Only one thread may use it.
-// Only this machine can reach the cluster, so its workers allow jobs that run a command.
+// A whole cluster on this machine: servers and workers as child processes on free ports, or on virtual hosts. Only one
+// thread may use it. Only this machine can reach the cluster.
 //
 // A daemon writes its --ready-file when it is ready. A server's file has one line, the HOST:PORT where it listens. A
 // worker's file has any line.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/local_cluster/cluster_folder.h"
+#include "client/local_cluster/virtual_hosts.h"
 #include "client/process/child_process.h"
 #include "client/process/interrupts.h"
 
@@ -22,7 +24,9 @@ namespace hooke {
 
 struct LocalClusterOptions {
   int servers = 2;  // The first one is also the coordinator.
-  int workers = 2;
+  int workers = 2;  // Without `hosts`; with them each has one worker.
+  // If set, the daemons run on these hosts: server 1 and worker 1 on the first one, and so on, in turn.
+  std::optional<VirtualHostsOptions> hosts;
   int slots = 2;                                     // Slots of each worker.
   std::string command = "hooke up";                  // The command that owns the cluster.
   std::string state_dir;                             // Absolute path.
@@ -60,6 +64,12 @@ class LocalCluster {
   const std::string& coordinator() const { return servers_.front().address; }
   std::vector<std::string> server_addresses() const;
   const std::string& state_dir() const { return options_.state_dir; }
+  int workers() const { return hosts_ != nullptr ? hosts_->count() : options_.workers; }
+  // The virtual hosts; null if there are none.
+  const VirtualHosts* hosts() const { return hosts_.get(); }
+  // Whether the workers run commands. A worker refuses that if its coordinator does not listen on loopback and there is
+  // no token.
+  bool allows_commands() const { return hosts_ == nullptr || !options_.token_file.empty(); }
 
   // Messages for people about daemons that have ended. Each message is returned once.
   std::vector<std::string> NewlyEnded();
@@ -87,8 +97,10 @@ class LocalCluster {
   // The path of the file that keeps a server's address for the next run.
   std::string RememberedAddress(int index) const;
   absl::Status StartServer(int index, const std::string& listen, Interrupts* interrupts);
+  absl::Status StartWorker(int index);
+  // With virtual hosts, the daemon runs on host `place` modulo their number.
   absl::StatusOr<Daemon> StartDaemon(const std::string& name, std::vector<std::string> arguments,
-                                     const DaemonPaths& paths);
+                                     const DaemonPaths& paths, int place);
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;
   // Stops these daemons. An interrupt sets `hurry`. These daemons, and those of later calls, are then killed at once.
@@ -96,6 +108,7 @@ class LocalCluster {
 
   const LocalClusterOptions options_;
   ClusterFolder folder_;
+  std::unique_ptr<VirtualHosts> hosts_;  // Before the daemons, which end before their hosts.
   std::vector<Daemon> servers_;
   std::vector<Daemon> workers_;
 };

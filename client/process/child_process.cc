@@ -9,9 +9,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <deque>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 
 namespace hooke {
@@ -121,6 +124,17 @@ void Child::Signal(int signal) {
   if (Ended().has_value()) return;
   // The child makes its group first. Until then only the child itself exists, and gets the signal alone.
   if (kill(-pid_, signal) != 0) kill(pid_, signal);
+}
+
+std::string EndOfLog(const std::string& log_path) {
+  constexpr size_t kLines = 5;
+  std::ifstream in(log_path);
+  std::deque<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(absl::StrCat("  ", line));
+    if (lines.size() > kLines) lines.pop_front();
+  }
+  return absl::StrJoin(lines, "\n");
 }
 
 }  // namespace hooke

@@ -55,6 +55,9 @@ class Child {
   int exit_code_ = -1;
 };
 
+// Returns the last five lines of a child's log, indented.
+std::string EndOfLog(const std::string& log_path);
+
 }  // namespace hooke
 
 #endif  // HOOKE_CLIENT_PROCESS_CHILD_PROCESS_H_

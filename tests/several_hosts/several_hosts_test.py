@@ -11,15 +11,14 @@ import sys
 import tempfile
 import time
 import unittest
-from xml.sax import saxutils
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
 import hosts  # noqa: E402
+from support import DATA, PROGRAMS, wait_for  # noqa: E402
+import support  # noqa: E402
 
-PROGRAMS = pathlib.Path("bin").resolve()
-DATA = "/usr/share/datasets/fashion-mnist/t10k"
 HOSTS = 3
 PORT = 7411
 JOB = """name: two
@@ -32,18 +31,6 @@ averaging: {{rule: elastic, interval: 4}}
 # Limit for the other workers to learn that a worker is dead. That usually takes well under 2 s. The rest is for a busy
 # machine.
 TOLD_SECONDS = 5
-WAIT_SECONDS = 90
-
-
-def wait_for(what, condition, seconds=WAIT_SECONDS):
-    """Returns the condition's first true value."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"{what}: not within {seconds} s")
 
 
 class Cluster:
@@ -223,19 +210,5 @@ class SeveralHosts(unittest.TestCase):
         self.assertEqual([folder for folder in folders if os.path.exists(folder)], [])
 
 
-def skip(reason):
-    """Skips the test, and tells the reason to count_results.py, too."""
-    line = f"skipped: {reason}; run as root with iproute2 and kernel support for network namespaces"
-    print(line)
-    path = os.environ.get("XML_OUTPUT_FILE")
-    if path:
-        case = f'<testcase classname="Hosts" name="All"><skipped message={saxutils.quoteattr(line)}/></testcase>'
-        pathlib.Path(path).write_text(f'<testsuites><testsuite name="Hosts" tests="1">{case}</testsuite></testsuites>\n')
-
-
 if __name__ == "__main__":
-    missing = hosts.missing()
-    if missing:
-        skip(missing)
-    else:
-        unittest.main()
+    support.main()
