@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_COORDINATOR_CLIENT_H_
 #define HOOKE_CLIENT_COORDINATOR_CLIENT_H_
 
-// The client of the coordinator's API for users. Every call has a deadline. An error names the coordinator and says
-// what to do. Calls may come from several threads.
+// The client of the coordinator's API for users. Every wait for the coordinator has a deadline. An error of the
+// connection names the coordinator; the coordinator's own messages stay unchanged. Calls may come from several threads.
 
 #include <functional>
 #include <memory>

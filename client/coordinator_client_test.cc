@@ -13,7 +13,8 @@
 namespace hooke {
 namespace {
 
-// A port where the kernel accepts connections but no program answers, as with a stopped coordinator.
+// A port that no program serves. It refuses connections until Listen(). Then the kernel accepts them, but nobody
+// answers, as with a stopped coordinator.
 class SilentPort {
  public:
   SilentPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

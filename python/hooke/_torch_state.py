@@ -45,7 +45,7 @@ def decode(state: bytes) -> Dict[str, Any]:
     try:
         return torch.load(io.BytesIO(state), map_location="cpu", weights_only=True)
     except (TypeError, RuntimeError, pickle.UnpicklingError):
-        pass  # An older torch, or an object of the program's.
+        pass  # This torch has no weights_only, or the state holds an object of a class that weights_only refuses.
     try:
         return torch.load(io.BytesIO(state), map_location="cpu", weights_only=False)
     except TypeError:

@@ -374,7 +374,7 @@ def cannot_leave(_):
 
 
 def exits_alone(_):
-    """The exit status stays the program's."""
+    """A rank without mpirun exits with a status of its own, and the process keeps that status."""
     hooke.init()
     raise SystemExit(3)
 

@@ -154,7 +154,7 @@ class Sampling(unittest.TestCase):
 
 class State(unittest.TestCase):
     def start(self, kept=None, first_step=0, due_after=()):
-        """Returns a start of a script: its job, library, model, optimizer, scheduler and own object."""
+        """Starts a script. Returns its job, the fake library, model, optimizer, scheduler, and the object that it gave to job.state()."""
         torch.manual_seed(3)
         native = FakeNative(first_step=first_step)
         native.kept, native.due_after = kept, set(due_after)

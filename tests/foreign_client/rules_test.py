@@ -182,7 +182,7 @@ class Rules(ServerTest):
                 members = [Distances(wire_client.Exchanges(group), group.pull()) for group in groups]
                 sgd, center = Sgd(make_job().optimizer, PARAMETERS), initial()
                 before = [0, 0, 0]
-                for sequences in ((16, 5, 11), (32, 21, 27)):  # First a part of an interval, then a whole one.
+                for sequences in ((16, 5, 11), (32, 21, 27)):  # First 2/3 of an interval on average, then a whole one for each group.
                     steps = [now - then for now, then in zip(sequences, before)]
                     before = sequences
                     for index, member in enumerate(members):
