@@ -147,9 +147,11 @@ absl::Status GoesOn(const Invocation& invocation, LocalCluster* cluster, Interru
   return cluster->coordinator_runs() ? absl::OkStatus() : absl::UnavailableError("the run's coordinator has ended");
 }
 
-int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id) {
+int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
+           LocalCluster* cluster) {
   const absl::StatusOr<v1::JobStatus> job = coordinator.CancelJob(job_id);
   if (!job.ok()) return Report(invocation, job.status());
+  if (cluster != nullptr) ForgetRun(cluster->state_dir());
   *invocation.err << "hooke: job " << job_id << " is cancelled" << std::endl;
   return kInterrupted;
 }
@@ -175,17 +177,18 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   options.follow = true;
   options.goes_on = [&] { return GoesOn(invocation, cluster, interrupts); };
   const absl::Status end = PrintLog(invocation, *coordinator, options);
-  if (absl::IsCancelled(end)) return Cancel(invocation, *coordinator, *job_id);
+  if (absl::IsCancelled(end)) return Cancel(invocation, *coordinator, *job_id, cluster);
   if (!end.ok()) return Report(invocation, end);
   const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);
   if (!job.ok()) return Report(invocation, job.status());
-  if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
   if (!HasEnded(job->state())) {
     // SIGPIPE came, because nobody reads our output any more, as in `hooke run ... | head`. It is taken here, because a
     // pending signal would later shorten the cluster's stop.
     interrupts.WaitFor(absl::ZeroDuration());
-    return Cancel(invocation, *coordinator, *job_id);
+    return Cancel(invocation, *coordinator, *job_id, cluster);
   }
+  if (cluster != nullptr) ForgetRun(cluster->state_dir());
+  if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
   return Report(invocation, absl::UnknownError(FailureText(*job)));
 }
 
@@ -211,7 +214,6 @@ int Run(const Invocation& invocation, const RunFlags& flags) {
   if (*cluster != nullptr) CancelLeftRun(here, (*cluster)->state_dir());
   const int code = Follow(here, *job, cluster->get(), interrupts);
   if (*cluster == nullptr) return code;
-  ForgetRun((*cluster)->state_dir());
   for (const std::string& name : (*cluster)->Stop(&interrupts)) {
     *invocation.err << "hooke: " << name << " did not stop in time and was killed" << std::endl;
   }

@@ -39,9 +39,8 @@ RATIOS = {
 
 
 def script(arguments, by, *options):
-    layout = ["--channels-last"] if arguments.channels_last else []
     which = [f"--by={by}", f"--model={arguments.model}", f"--batch={BATCH[arguments.model]}", f"--train={arguments.train}"]
-    return [arguments.python, str(HERE / "torch_rank.py"), *which, *layout, *options]
+    return [arguments.python, str(HERE / "torch_rank.py"), *which, *options]
 
 
 def ways(arguments, folder, repetition):
@@ -88,13 +87,10 @@ def main():
         parser.add_argument("--ranks", type=int, default=2, help="ranks of the group (default 2)")
         parser.add_argument("--seconds", type=float, default=6, help="length of a measurement (default 6)")
         parser.add_argument("--python", default=training_benchmark.PYTHON, help="the interpreter with torch (default: Debian's)")
-        parser.add_argument("--channels-last", action="store_true", help="lenet: all scripts have the built-in trainer's layout of images, which is faster")
         parser.add_argument("--train", default="/usr/share/datasets/fashion-mnist/train", help="prefix of the IDX files")
         parser.add_argument("--test", default="/usr/share/datasets/fashion-mnist/t10k", help="prefix of the IDX files")
 
     arguments = report.parse_arguments(__doc__, add)
-    if arguments.channels_last and arguments.model != "lenet":
-        sys.exit("--channels-last is for --model lenet: others have no images with channels")
     found = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
     if found.returncode:
         sys.exit(f"{arguments.python} has no torch: run deploy/install-deps, or name another interpreter by --python")
@@ -105,10 +101,9 @@ def main():
         for repetition in range(1, arguments.repetitions + 1):
             for way, (commands, ranks) in ways(arguments, folder, repetition).items():
                 rates.setdefault(way, []).append(training_benchmark.measure(commands, arguments.seconds) * ranks * BATCH[arguments.model])
-    layout = " channels last" if arguments.channels_last else ""
-    print(f"python {arguments.model}{layout}, {arguments.ranks} ranks, torch {found.stdout.strip()}, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
+    print(f"python {arguments.model}, {arguments.ranks} ranks, torch {found.stdout.strip()}, {arguments.repetitions} repetitions of {arguments.seconds:g} s")
     of = ratios(rates)
-    common = {"benchmark": "python", "model": arguments.model + layout, "ranks": arguments.ranks}
+    common = {"benchmark": "python", "model": arguments.model, "ranks": arguments.ranks}
     rows = []
     print(f"{'way':14} {'samples/s':>10} {'min':>8} {'max':>8}")
     for way, values in rates.items():

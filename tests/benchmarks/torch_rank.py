@@ -32,8 +32,6 @@ class Mlp(nn.Module):
 
 
 class LeNet(nn.Module):
-    channels_last = False
-
     def __init__(self):
         super().__init__()
         self.conv1, self.conv2 = nn.Conv2d(1, 32, 5, padding=2), nn.Conv2d(32, 64, 5, padding=2)
@@ -112,14 +110,12 @@ def main():
     parser.add_argument("--rendezvous", help="with --by=ddp: path of a file that does not exist yet, the same for all ranks")
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--channels-last", action="store_true", help="lenet: the layout of images in memory that the built-in trainer has")
     parser.add_argument("--train", required=True, help="prefix of the IDX files")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     inputs, labels = samples_of(arguments)
     model = MODELS[arguments.model]()
-    model.channels_last = arguments.channels_last
     model, optimizer = combined(arguments, model, torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9))
     step, said, speaks = 0, time.monotonic(), arguments.by != "hooke" or arguments.rank == 0
     own = torch.arange(arguments.rank, len(labels), arguments.size)
