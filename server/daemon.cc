@@ -31,7 +31,7 @@
 namespace hooke {
 namespace {
 
-// Each open stream of a rank's exchange or of a user's watch holds one.
+// Each open stream of a user's watch holds one, and each call while it runs. Streams of exchanges hold none.
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 

@@ -73,6 +73,13 @@ absl::Status DirectExchanges::StartThreads() {
       SessionThreads::Start(ThreadsFor(options_.threads), [this](DirectSession& session) { Serve(session); });
   if (!threads.ok()) return threads.status();
   threads_ = *std::move(threads);
+  absl::StatusOr<std::unique_ptr<ShardLoader>> loader = ShardLoader::Start(options_.store);
+  if (!loader.ok()) return loader.status();
+  loader_ = *std::move(loader);
+  options_.store->OnDropped(this, [this] {
+    dropped_ = true;
+    eventfd_write(wake_, 1);
+  });
   try {
     acceptor_ = std::thread([this] { Run(); });
   } catch (const std::system_error& error) {
@@ -91,6 +98,7 @@ DirectExchanges::DirectExchanges(Options options, ListeningSockets sockets)
       troubles_(1, absl::Minutes(1)) {}
 
 DirectExchanges::~DirectExchanges() {
+  options_.store->IgnoreDropped(this);
   Stop();
   if (wake_ >= 0) close(wake_);
 }
@@ -101,6 +109,7 @@ void DirectExchanges::Stop() {
   stopped_ = true;
   eventfd_write(wake_, 1);
   acceptor_.join();
+  loader_->Stop();
   std::set<Shard*> shards;
   for (const auto& [number, session] : sessions_) {
     session->Shutdown();
@@ -115,6 +124,7 @@ void DirectExchanges::Stop() {
     mutex_.Await(absl::Condition(&none));
   }
   sessions_.clear();
+  loading_.clear();
   while (lobby_.CloseOldest()) {
   }
 }
@@ -139,7 +149,9 @@ void DirectExchanges::Run() {
       eventfd_read(wake_, &times);
     }
     EndSessions(now);
+    OpenLoaded(now);
     Seat(now);
+    if (dropped_.exchange(false)) ShutDownDropped();
     if (now >= next_check_) ShutDownExpired(now);
     if (absl::ToUnixNanos(now) >= look_at_) LookAtShards();
     for (size_t listener = 1; listener < own; ++listener) {
@@ -181,9 +193,9 @@ void DirectExchanges::Accept(absl::Time now, int listener) {
 // a seat.
 void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& opening) {
   if (!opening.sender.ok()) return Refuse(now, opening.descriptor, opening.sender.status());
-  if (sessions_.size() >= options_.sessions_max) {
+  if (sessions_.size() + loading_.size() >= options_.sessions_max) {
     return Refuse(now, opening.descriptor,
-                  absl::UnavailableError(absl::StrCat("this server has ", sessions_.size(),
+                  absl::UnavailableError(absl::StrCat("this server has ", sessions_.size() + loading_.size(),
                                                       " direct exchanges, all that it takes; try again")));
   }
   DirectSession::Options options;
@@ -198,13 +210,40 @@ void DirectExchanges::Begin(absl::Time now, const ConnectionLobby::Opening& open
     self->threads_->Post(session);
     self->LeaveRounds();
   };
-  auto session = std::make_unique<DirectSession>(std::move(options));
-  if (absl::Status status = session->exchange().Open(*opening.sender); !status.ok()) {
-    return Refuse(now, session->Release(), status);
+  Open(now, std::make_unique<DirectSession>(std::move(options)), *opening.sender);
+}
+
+void DirectExchanges::Open(absl::Time now, std::unique_ptr<DirectSession> session, const v1::Sender& sender) {
+  const uint64_t number = session->number();
+  const std::optional<absl::Status> status = session->exchange().Open(sender);
+  if (!status.has_value()) {
+    loading_[number] = {std::move(session), sender};
+    return loader_->Load(sender.job_id(), [this, number](absl::Status loaded) {
+      absl::MutexLock lock(&mutex_);
+      loaded_.emplace_back(number, std::move(loaded));
+      eventfd_write(wake_, 1);
+    });
   }
+  if (!status->ok()) return Refuse(now, session->Release(), *status);
   if (sessions_.empty()) next_check_ = now + options_.message_timeout / kChecksPerTimeout;
   seatless_.push_back(session.get());
-  sessions_.emplace(session->number(), std::move(session));
+  sessions_.emplace(number, std::move(session));
+}
+
+void DirectExchanges::OpenLoaded(absl::Time now) {
+  std::vector<std::pair<uint64_t, absl::Status>> loaded;
+  {
+    absl::MutexLock lock(&mutex_);
+    loaded.swap(loaded_);
+  }
+  for (const auto& [number, status] : loaded) {
+    Loading opens = std::move(loading_.extract(number).mapped());
+    if (status.ok()) {
+      Open(now, std::move(opens.session), opens.sender);
+    } else {
+      Refuse(now, opens.session->Release(), status);
+    }
+  }
 }
 
 void DirectExchanges::Seat(absl::Time now) {
@@ -254,6 +293,14 @@ void DirectExchanges::ShutDownExpired(absl::Time now) {
     if (now >= session->expires()) session->Shutdown();
   }
   next_check_ = now + options_.message_timeout / kChecksPerTimeout;
+}
+
+// A turn that waited has got its refusal already. A peer that was silent learns when it connects again that its job has
+// ended.
+void DirectExchanges::ShutDownDropped() {
+  for (const auto& [number, session] : sessions_) {
+    if (session->exchange().shard()->closed()) session->Shutdown();
+  }
 }
 
 // A shard that gets an earlier deadline meanwhile has LookWithin called after that, so it is not missed.

@@ -7,8 +7,10 @@
 //
 // One thread accepts connections and keeps each until its opening has arrived. An accepted rank's connection then gets
 // a DirectSession with memory for two messages. A few threads serve all sessions (session_threads.h). A session that
-// waits for other groups, for its peer or for its seat has no thread. A rank has one connection at a time, besides a
-// few earlier ones that still wait for a round: see rank_seats.h.
+// waits for other groups, for its peer, for its seat or for its shard has no thread. A rank has one connection at a
+// time, besides a few earlier ones that still wait for a round: see rank_seats.h.
+//
+// When the store drops a shard, its sessions end, because each keeps the shard's memory.
 //
 // The accepting thread also looks at the clock: at the deadlines of shards, of peers and of seats.
 
@@ -18,6 +20,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -32,6 +35,7 @@
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/rank_seats.h"
 #include "server/parameters/session_threads.h"
+#include "server/parameters/shard_loader.h"
 
 namespace spdlog {
 class logger;
@@ -75,12 +79,17 @@ class DirectExchanges {
   absl::Time Deadline() const;
   void Accept(absl::Time now, int listener);
   void Begin(absl::Time now, const ConnectionLobby::Opening& opening);
+  // Opens the session, or has its shard loaded before that.
+  void Open(absl::Time now, std::unique_ptr<DirectSession> session, const v1::Sender& sender);
+  void OpenLoaded(absl::Time now);
   // Seats the sessions that wait for a seat, as far as there is room.
   void Seat(absl::Time now);
   void Refuse(absl::Time now, int descriptor, const absl::Status& refusal);
   void EndSessions(absl::Time now);
   void End(absl::Time now, uint64_t number);
   void ShutDownExpired(absl::Time now);
+  // Ends the sessions of closed shards.
+  void ShutDownDropped();
   void LookAtShards();
 
   // Called on any thread:
@@ -98,23 +107,32 @@ class DirectExchanges {
   // looked at earlier than it knew.
   int wake_ = -1;
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> dropped_{false};  // The store has dropped a shard.
   RankSeats seats_;
   std::atomic<int64_t> look_at_;  // When LookAtShards must be called; in nanoseconds of SteadyTime.
 
   absl::Mutex mutex_;
   std::vector<uint64_t> ended_ ABSL_GUARDED_BY(mutex_);  // The numbers of sessions that have ended.
   size_t in_rounds_ ABSL_GUARDED_BY(mutex_) = 0;         // EnterRounds without LeaveRounds so far.
+  // The numbers of sessions whose shards have been loaded, or could not be.
+  std::vector<std::pair<uint64_t, absl::Status>> loaded_ ABSL_GUARDED_BY(mutex_);
 
   // Used by the accepting thread, and by Stop after that thread has ended.
   ConnectionLobby lobby_;
   std::unordered_map<uint64_t, std::unique_ptr<DirectSession>> sessions_;  // By number.
   std::vector<DirectSession*> seatless_;                                   // Those that wait for their seat.
-  uint64_t begun_ = 0;                                                     // Number of sessions so far.
-  absl::Time next_check_ = absl::InfiniteFuture();                         // When to look for expired sessions.
+  struct Loading {
+    std::unique_ptr<DirectSession> session;
+    v1::Sender sender;
+  };
+  std::unordered_map<uint64_t, Loading> loading_;    // By number: those that wait for their shard.
+  uint64_t begun_ = 0;                               // Number of sessions so far.
+  absl::Time next_check_ = absl::InfiniteFuture();   // When to look for expired sessions.
   absl::Time accepts_again_ = absl::InfinitePast();  // No connection is accepted before this time.
   LogLimit refusals_;
   LogLimit troubles_;
 
+  std::unique_ptr<ShardLoader> loader_;
   std::unique_ptr<SessionThreads> threads_;
   std::thread acceptor_;
 };

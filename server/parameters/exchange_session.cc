@@ -55,36 +55,35 @@ absl::Span<char> PayloadIn(std::vector<float>& memory, const ValuesHeader& heade
   return {reinterpret_cast<char*>(memory.data()), bytes};
 }
 
-absl::StatusOr<bool> ExchangeSession::Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer) {
+absl::StatusOr<std::optional<v1::Sender>> ExchangeSession::Take(const grpc::ByteBuffer& message) {
   absl::StatusOr<IncomingFrame> frame = IncomingFrame::Parse(message);
   if (!frame.ok()) return frame.status();
-  if (frame->kind() == FrameKind::kOpening) {
-    absl::StatusOr<v1::Sender> sender = frame->Opening();
-    if (!sender.ok()) return sender.status();
-    if (absl::Status status = Open(*sender); !status.ok()) return status;
-    return false;
-  }
+  if (frame->kind() == FrameKind::kOpening) return frame->Opening();
   absl::StatusOr<ValuesHeader> header = frame->Header();
   if (!header.ok()) return header.status();
   if (absl::Status status = CheckHeader(*header); !status.ok()) return status;
-  const absl::Span<char> payload = PayloadIn(payload_, *header);
-  frame->CopyPayload(payload);
-  const ValuesHeader answer_header = AnswerHeader(*header);
-  OutgoingFrame answered = answers_.Make(PayloadBytes(answer_header));
-  if (absl::Status status = Apply(*header, payload, answered.payload()); !status.ok()) return status;
-  *answer = std::move(answered).Seal(answer_header);
-  return true;
+  taken_ = *header;
+  frame->CopyPayload(PayloadIn(payload_, taken_));
+  return std::optional<v1::Sender>();
 }
 
-absl::Status ExchangeSession::Open(const v1::Sender& sender) {
+std::optional<absl::Status> ExchangeSession::BeginTaken() {
+  answered_.emplace(answers_.Make(PayloadBytes(AnswerHeader(taken_))));
+  return Begin(taken_, PayloadIn(payload_, taken_), answered_->payload());
+}
+
+grpc::ByteBuffer ExchangeSession::TakeAnswer() { return std::move(*answered_).Seal(AnswerHeader(taken_)); }
+
+std::optional<absl::Status> ExchangeSession::Open(const v1::Sender& sender) {
   if (shard_ != nullptr) return absl::InvalidArgumentError("Exchange: a second opening; one is allowed, first");
   if (absl::Status status = CheckJobId(sender.job_id()); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Shard>> shard = store_->Find(sender);
-  if (!shard.ok()) return shard.status();
-  if (absl::Status status = (*shard)->CheckSpeaker(ToSpeaker(sender)); !status.ok()) return status;
-  shard_ = *std::move(shard);
+  std::optional<absl::StatusOr<std::shared_ptr<Shard>>> shard = store_->FindLoaded(sender);
+  if (!shard.has_value()) return std::nullopt;
+  if (!shard->ok()) return shard->status();
+  if (absl::Status status = (**shard)->CheckSpeaker(ToSpeaker(sender)); !status.ok()) return status;
+  shard_ = **std::move(shard);
   sender_ = sender;
-  exchange_.speaker = ToSpeaker(sender);
+  turn_.exchange.speaker = ToSpeaker(sender);
   return absl::OkStatus();
 }
 
@@ -105,20 +104,6 @@ ValuesHeader ExchangeSession::AnswerHeader(const ValuesHeader& header) const {
   return {header.sequence, header.first, header.values, TypeOf(answered), answered.top_k};
 }
 
-absl::Status ExchangeSession::Apply(const ValuesHeader& header, absl::Span<const char> payload,
-                                    absl::Span<char> answer) {
-  if (header.type != WireType::kFloat32) return ApplyEncoded(header, payload, answer);
-  return ApplyBlocks(header, {reinterpret_cast<const float*>(payload.data()), header.values},
-                     {reinterpret_cast<float*>(answer.data()), header.values});
-}
-
-absl::Status ExchangeSession::ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload,
-                                           absl::Span<char> answer) {
-  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return status;
-  if (absl::Status status = ApplyBlocks(header, values_, absl::MakeSpan(answer_)); !status.ok()) return status;
-  return EncodeAnswer(header.first, answer);
-}
-
 absl::Status ExchangeSession::DecodeValues(const ValuesHeader& header, absl::Span<const char> payload) {
   values_.resize(header.values);
   answer_.resize(header.values);
@@ -137,7 +122,6 @@ absl::Status ExchangeSession::EncodeAnswer(uint64_t first, absl::Span<char> answ
 
 std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, absl::Span<const char> payload,
                                                    absl::Span<char> answer) {
-  turn_.exchange = exchange_;
   turn_.exchange.sequence = header.sequence;
   if (header.type == WireType::kFloat32) {
     begun_ = {header,
@@ -170,19 +154,6 @@ std::optional<absl::Status> ExchangeSession::GoOn() {
   }
   if (begun_.encoded.empty()) return absl::OkStatus();
   return EncodeAnswer(begun_.header.first, begun_.encoded);
-}
-
-absl::Status ExchangeSession::ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values,
-                                          absl::Span<float> answer) {
-  exchange_.sequence = header.sequence;
-  for (uint64_t done = 0; done < values.size();) {
-    exchange_.first = header.first + done;
-    const uint64_t count = ValuesOfBlock(*shard_, exchange_.first, values.size() - done);
-    absl::Status status = shard_->ApplyBlock(exchange_, values.subspan(done, count), answer.subspan(done, count));
-    if (!status.ok()) return status;
-    done += count;
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const grpc::ByteBuffer& message) {

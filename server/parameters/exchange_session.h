@@ -36,30 +36,37 @@ class ExchangeSession {
     turn_.done = std::move(done);
   }
 
-  // Takes one message, and waits for other groups if it must. True: send `answer`. False: the message was the opening,
-  // which has no answer. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and
-  // INVALID_ARGUMENT. After an error some of the message's blocks may have been applied.
-  absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
+  // Takes the opening. nullopt: the job's shard is not loaded yet; call Open again after ParameterStore::Load. Errors
+  // are those of ParameterStore::Find and Shard::CheckSpeaker, and INVALID_ARGUMENT.
+  std::optional<absl::Status> Open(const v1::Sender& sender);
   // Returns the rank that sends on this stream. Valid after the opening.
   const v1::Sender& sender() const { return sender_; }
 
-  // Open, CheckHeader and Apply do the work of Receive in parts, for streams that can receive values directly into
-  // place. Call Open once. For each message of values call CheckHeader, then Apply with its payload, which writes the
-  // payload of the answer. Payloads are aligned like floats and as long as their headers announce.
-  absl::Status Open(const v1::Sender& sender);
   absl::Status CheckHeader(const ValuesHeader& header) const;
   // Returns the header of the answer. `header` has passed CheckHeader.
   ValuesHeader AnswerHeader(const ValuesHeader& header) const;
-  absl::Status Apply(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
-  // Does what Apply does, without blocking. nullopt: the message waits for other groups. `done` is then called once
-  // with a status, on any thread, perhaps before Begin has returned. Pass that status to Resume. Until then the
-  // session, `payload` and `answer` stay alive. Shard::until_look says when the shard must be looked at.
+  // Applies one message of values, and writes the payload of its answer. `header` has passed CheckHeader. Payloads are
+  // aligned like floats and as long as their headers announce. Errors are those of Shard::Begin, and INVALID_ARGUMENT.
+  // After an error some of the message's blocks may have been applied.
+  //
+  // nullopt: the message waits for other groups. `done` is then called once with a status, on any thread, perhaps
+  // before Begin has returned. Pass that status to Resume. Until then the session, `payload` and `answer` stay alive.
+  // Shard::until_look says when the shard must be looked at.
   std::optional<absl::Status> Begin(const ValuesHeader& header, absl::Span<const char> payload,
                                     absl::Span<char> answer);
   // Goes on with the message. Returns what Begin returns.
   std::optional<absl::Status> Resume(absl::Status status);
-  // Valid after the opening.
+
+  // The same for messages in gRPC's memory. Returns the sender of an opening, for Open. nullopt: the message has
+  // values, which are kept here; call BeginTaken. INVALID_ARGUMENT: it is no message, or CheckHeader refuses it.
+  absl::StatusOr<std::optional<v1::Sender>> Take(const grpc::ByteBuffer& message);
+  // Begins what Take has taken, and returns what Begin returns.
+  std::optional<absl::Status> BeginTaken();
+  // Returns the answer. Call it once BeginTaken or Resume has returned OK.
+  grpc::ByteBuffer TakeAnswer();
+
+  // Null before the opening.
   const std::shared_ptr<Shard>& shard() const { return shard_; }
 
  private:
@@ -75,19 +82,19 @@ class ExchangeSession {
   absl::Status DecodeValues(const ValuesHeader& header, absl::Span<const char> payload);
   absl::Status EncodeAnswer(uint64_t first, absl::Span<char> answer) const;
   std::optional<absl::Status> GoOn();
-  absl::Status ApplyBlocks(const ValuesHeader& header, absl::Span<const float> values, absl::Span<float> answer);
-  absl::Status ApplyEncoded(const ValuesHeader& header, absl::Span<const char> payload, absl::Span<char> answer);
 
   ParameterStore* const store_;
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   v1::Sender sender_;
-  Shard::Exchange exchange_;
   Shard::Turn turn_;
   Begun begun_;
   // Scratch for the current message; members only to reuse their capacity.
-  std::vector<float> payload_;  // The payload as received.
-  std::vector<float> values_;   // The decoded values.
-  std::vector<float> answer_;   // The answer before it is encoded.
+  std::vector<float> values_;  // The decoded values.
+  std::vector<float> answer_;  // The answer before it is encoded.
+  // The message of Take: its header, its payload as received, and its answer as gRPC sends it.
+  ValuesHeader taken_;
+  std::vector<float> payload_;
+  std::optional<OutgoingFrame> answered_;
   FramePool answers_;
 };
 

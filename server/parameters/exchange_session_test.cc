@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +33,16 @@ std::string Bytes(const grpc::ByteBuffer& message) {
   std::string bytes;
   for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   return bytes;
+}
+
+// Takes one message, which must not wait. True: `answer` is set. False: the message was the opening.
+absl::StatusOr<bool> Receive(ExchangeSession& session, const grpc::ByteBuffer& message, grpc::ByteBuffer* answer) {
+  const absl::StatusOr<std::optional<v1::Sender>> opening = session.Take(message);
+  if (!opening.ok()) return opening.status();
+  const absl::Status status = opening->has_value() ? *session.Open(**opening) : *session.BeginTaken();
+  if (!status.ok()) return status;
+  if (!opening->has_value()) *answer = session.TakeAnswer();
+  return !opening->has_value();
 }
 
 class ExchangeSessionTest : public ::testing::Test {
@@ -65,11 +76,11 @@ TEST_F(ExchangeSessionTest, SeveralExchanges) {
   Initialize();
   ExchangeSession session(store_.get());
   grpc::ByteBuffer answer;
-  EXPECT_FALSE(session.Receive(OpeningMessage(MakeSender({})), &answer).value());
+  EXPECT_FALSE(Receive(session, OpeningMessage(MakeSender({})), &answer).value());
   for (uint64_t sequence = 1; sequence <= 2; ++sequence) {
     const uint64_t first = sequence == 1 ? 4 : 0;
     const uint64_t count = sequence == 1 ? 4 : 10;
-    ASSERT_TRUE(session.Receive(Values(sequence, first, count, 16), &answer).value());
+    ASSERT_TRUE(Receive(session, Values(sequence, first, count, 16), &answer).value());
     const ReceivedValues received = ReadValues(answer).value();
     EXPECT_EQ(received.header.first, first);
     EXPECT_EQ(received.header.sequence, sequence);
@@ -118,8 +129,8 @@ TEST_F(ExchangeSessionTest, RefusesMalformedExchanges) {
   for (const SessionCase& c : cases) {
     ExchangeSession session(store_.get());
     grpc::ByteBuffer answer;
-    for (size_t i = 0; i + 1 < c.messages.size(); ++i) EXPECT_TRUE(session.Receive(c.messages[i], &answer).ok());
-    const absl::Status status = session.Receive(c.messages.back(), &answer).status();
+    for (size_t i = 0; i + 1 < c.messages.size(); ++i) EXPECT_TRUE(Receive(session, c.messages[i], &answer).ok());
+    const absl::Status status = Receive(session, c.messages.back(), &answer).status();
     EXPECT_EQ(status.code(), c.code) << c.message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
@@ -248,8 +259,8 @@ TEST_P(CompressedSessionTest, AnyBytes) {
     const grpc::ByteBuffer message = Encoded(sequence, payload);
     grpc::ByteBuffer first, again;
     ExchangeSession session(store_.get());
-    ASSERT_FALSE(session.Receive(OpeningMessage(sender_), &first).value());
-    const absl::Status status = session.Receive(message, &first).status();
+    ASSERT_FALSE(Receive(session, OpeningMessage(sender_), &first).value());
+    const absl::Status status = Receive(session, message, &first).status();
     for (const float value : shard->CopyBlock(0).values) ASSERT_TRUE(std::isfinite(value));
     if (!status.ok()) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
@@ -257,7 +268,7 @@ TEST_P(CompressedSessionTest, AnyBytes) {
       continue;
     }
     ++taken;
-    ASSERT_TRUE(session.Receive(message, &again).value());
+    ASSERT_TRUE(Receive(session, message, &again).value());
     ASSERT_EQ(Bytes(first), Bytes(again));
   }
   EXPECT_GT(taken, 100);
@@ -268,8 +279,8 @@ TEST_P(CompressedSessionTest, AnyBytes) {
 TEST_P(CompressedSessionTest, RefusesOtherTypes) {
   ExchangeSession session(store_.get());
   grpc::ByteBuffer answer;
-  ASSERT_FALSE(session.Receive(OpeningMessage(sender_), &answer).value());
-  const absl::Status status = session.Receive(ValuesMessage({1, 0}, std::vector<float>(kCount)), &answer).status();
+  ASSERT_FALSE(Receive(session, OpeningMessage(sender_), &answer).value());
+  const absl::Status status = Receive(session, ValuesMessage({1, 0}, std::vector<float>(kCount)), &answer).status();
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(absl::StrCat("values are of type 1 (float32); the job's averaging.compression is ",
                                      CompressionName(GetParam()))));

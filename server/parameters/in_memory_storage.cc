@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -71,9 +72,31 @@ absl::StatusOr<std::unique_ptr<StorageWriter>> InMemoryStorage::Create(absl::str
 absl::StatusOr<std::unique_ptr<StorageReader>> InMemoryStorage::Open(absl::string_view name) {
   if (absl::Status status = CheckStorageName(name); !status.ok()) return status;
   absl::MutexLock lock(&mutex_);
+  const auto free = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return !held_.has_value() || !absl::StartsWith(name, *held_);
+  };
+  ++opens_held_;
+  mutex_.Await(absl::Condition(&free));
+  --opens_held_;
   const auto file = files_.find(name);
   if (file == files_.end()) return absl::NotFoundError(absl::StrCat("cannot open ", name, ": no such file"));
   return std::make_unique<InMemoryReader>(file->second, written_, bytes_read_);
+}
+
+void InMemoryStorage::HoldOpens(std::string prefix) {
+  absl::MutexLock lock(&mutex_);
+  held_ = std::move(prefix);
+}
+
+void InMemoryStorage::AwaitHeldOpen() const {
+  absl::MutexLock lock(&mutex_);
+  const auto held = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return opens_held_ > 0; };
+  mutex_.Await(absl::Condition(&held));
+}
+
+void InMemoryStorage::ReleaseOpens() {
+  absl::MutexLock lock(&mutex_);
+  held_.reset();
 }
 
 absl::StatusOr<std::vector<std::string>> InMemoryStorage::List() {

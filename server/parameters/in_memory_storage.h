@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,11 @@ class InMemoryStorage : public Storage {
   void SetFreeBytes(uint64_t bytes);
   // From now on every Commit fails with `status`. If `status` is OK, Commits succeed again.
   void FailCommits(absl::Status status);
+  // From now on Open of files whose names begin with `prefix` waits, like a slow disk, until ReleaseOpens.
+  void HoldOpens(std::string prefix);
+  // Waits until an Open is held.
+  void AwaitHeldOpen() const;
+  void ReleaseOpens();
 
  private:
   friend class InMemoryWriter;
@@ -49,6 +55,8 @@ class InMemoryStorage : public Storage {
   absl::Time written_ ABSL_GUARDED_BY(mutex_);  // When the last file was committed.
   uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_) = std::numeric_limits<uint64_t>::max();
   absl::Status commit_status_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::string> held_ ABSL_GUARDED_BY(mutex_);  // The prefix of HoldOpens.
+  int opens_held_ ABSL_GUARDED_BY(mutex_) = 0;
   const std::shared_ptr<std::atomic<uint64_t>> bytes_read_ = std::make_shared<std::atomic<uint64_t>>(0);
 };
 

@@ -2,7 +2,7 @@
 
 namespace hooke {
 
-OpenCalls::Call::Call(OpenCalls* calls, grpc::ServerContext* context)
+OpenCalls::Call::Call(OpenCalls* calls, grpc::ServerContextBase* context)
     : calls_(calls), context_(context), admitted_(calls->Enter(context)) {}
 
 OpenCalls::Call::~Call() {
@@ -14,17 +14,17 @@ bool OpenCalls::Close(absl::Duration timeout) {
   closed_ = true;
   // The lock is held, because otherwise a handler might return meanwhile and destroy its context. TryCancel does not
   // wait.
-  for (grpc::ServerContext* context : open_) context->TryCancel();
+  for (grpc::ServerContextBase* context : open_) context->TryCancel();
   const auto none_open = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return open_.empty(); };
   return mutex_.AwaitWithTimeout(absl::Condition(&none_open), timeout);
 }
 
-bool OpenCalls::Enter(grpc::ServerContext* context) {
+bool OpenCalls::Enter(grpc::ServerContextBase* context) {
   absl::MutexLock lock(&mutex_);
   return !closed_ && open_.insert(context).second;
 }
 
-void OpenCalls::Leave(grpc::ServerContext* context) {
+void OpenCalls::Leave(grpc::ServerContextBase* context) {
   absl::MutexLock lock(&mutex_);
   open_.erase(context);
 }

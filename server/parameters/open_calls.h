@@ -19,7 +19,7 @@ class OpenCalls {
   // One call, registered as long as its handler runs.
   class Call {
    public:
-    Call(OpenCalls* calls, grpc::ServerContext* context);
+    Call(OpenCalls* calls, grpc::ServerContextBase* context);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -29,7 +29,7 @@ class OpenCalls {
 
    private:
     OpenCalls* const calls_;
-    grpc::ServerContext* const context_;
+    grpc::ServerContextBase* const context_;
     const bool admitted_;
   };
 
@@ -38,12 +38,12 @@ class OpenCalls {
   bool Close(absl::Duration timeout);
 
  private:
-  bool Enter(grpc::ServerContext* context);
-  void Leave(grpc::ServerContext* context);
+  bool Enter(grpc::ServerContextBase* context);
+  void Leave(grpc::ServerContextBase* context);
 
   absl::Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_set<grpc::ServerContext*> open_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<grpc::ServerContextBase*> open_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hooke

@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "server/parameters/direct_exchanges.h"
+#include "server/parameters/grpc_exchanges.h"
 #include "server/parameters/parameter_store.h"
 #include "server/parameters/service.h"
 #include "server/parameters/snapshot_loop.h"
@@ -19,11 +20,13 @@ constexpr absl::Duration kCallsEndTimeout = absl::Seconds(5);
 
 class RunningParameterServer final : public ParameterServer {
  public:
-  RunningParameterServer(const ParameterServerOptions& options, std::unique_ptr<ParameterStore> store)
+  RunningParameterServer(const ParameterServerOptions& options, std::unique_ptr<ParameterStore> store,
+                         std::unique_ptr<GrpcExchanges> exchanges)
       : logger_(options.logger),
         store_(std::move(store)),
         direct_(ListenDirectly(options.direct_host)),
-        service_({store_.get(), logger_, options.clock, absl::Now(), WhereDirect(), WhoIs(options)}),
+        exchanges_(std::move(exchanges)),
+        service_({store_.get(), exchanges_.get(), logger_, options.clock, absl::Now(), WhereDirect(), WhoIs(options)}),
         snapshots_(
             options.snapshot_interval, [this]() { return Snapshot(); }, options.clock) {}
 
@@ -94,6 +97,7 @@ class RunningParameterServer final : public ParameterServer {
   const std::shared_ptr<spdlog::logger> logger_;
   const std::unique_ptr<ParameterStore> store_;
   const std::unique_ptr<DirectExchanges> direct_;
+  const std::unique_ptr<GrpcExchanges> exchanges_;
   ParameterService service_;
   std::thread loader_;      // Joined by Stop.
   SnapshotLoop snapshots_;  // Last: its thread uses the others.
@@ -116,7 +120,10 @@ absl::StatusOr<std::unique_ptr<ParameterServer>> ParameterServer::Create(const P
   store_options.initialize_lease = options.initialize_lease;
   absl::StatusOr<std::unique_ptr<ParameterStore>> store = ParameterStore::Open(std::move(store_options));
   if (!store.ok()) return store.status();
-  return std::make_unique<RunningParameterServer>(options, *std::move(store));
+  absl::StatusOr<std::unique_ptr<GrpcExchanges>> exchanges =
+      GrpcExchanges::Start({store->get(), options.logger, options.clock});
+  if (!exchanges.ok()) return exchanges.status();
+  return std::make_unique<RunningParameterServer>(options, *std::move(store), *std::move(exchanges));
 }
 
 }  // namespace hooke

@@ -73,7 +73,8 @@ class ParameterServer {
   // however many and large the centers are. A job's newest readable snapshot is loaded when a call needs it, or by
   // LoadInBackground. Unreadable snapshots are logged. If no snapshot of a job is readable, all its calls get
   // DATA_LOSS. If there is no room for a job's shard, its calls get UNAVAILABLE until the next start. INVALID_ARGUMENT:
-  // an option is missing or out of range. Other errors are those of the storage.
+  // an option is missing or out of range. UNAVAILABLE: the process can have no more threads. Other errors are those of
+  // the storage.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Create(const ParameterServerOptions& options);
 
   // Calls Stop().

@@ -37,7 +37,7 @@ v1::AttachResponse::State ToState(AttachAnswer answer) {
 absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const v1::AttachRequest& request) {
   absl::StatusOr<ShardPlan> plan = PlanShard(request, options_.block_values);
   if (!plan.ok()) return plan.status();
-  if (absl::Status status = AwaitLoaded(plan->job_id); !status.ok()) return status;
+  if (absl::Status status = Load(plan->job_id); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Shard>> shard = FindOrCreate(*plan);
   if (!shard.ok()) return shard.status();
   if (absl::Status status = ComparePlans((*shard)->plan(), *plan); !status.ok()) return status;
@@ -62,10 +62,19 @@ absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const 
 }
 
 absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& sender) {
-  if (absl::Status status = AwaitLoaded(sender.job_id()); !status.ok()) return status;
+  while (true) {
+    if (absl::Status status = Load(sender.job_id()); !status.ok()) return status;
+    auto shard = FindLoaded(sender);
+    if (shard.has_value()) return *std::move(shard);
+  }
+}
+
+std::optional<absl::StatusOr<std::shared_ptr<Shard>>> ParameterStore::FindLoaded(const v1::Sender& sender) const {
   absl::StatusOr<std::shared_ptr<Shard>> shard;
   {
     absl::MutexLock lock(&mutex_);
+    const auto found = jobs_.find(sender.job_id());
+    if (found != jobs_.end() && found->second->unloaded) return std::nullopt;
     shard = ShardOf(sender.job_id());
   }
   if (!shard.ok()) return shard;
@@ -75,7 +84,7 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& se
 }
 
 std::optional<ParameterStore::Origin> ParameterStore::OriginOf(const v1::Sender& sender) {
-  if (!AwaitLoaded(sender.job_id()).ok()) return std::nullopt;
+  if (!Load(sender.job_id()).ok()) return std::nullopt;
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(sender.job_id());
   if (found == jobs_.end() || found->second->shard == nullptr) return std::nullopt;
@@ -97,7 +106,7 @@ absl::Status ParameterStore::FinishInitialize(absl::string_view job_id, const Sp
 }
 
 absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterReceiver& to) {
-  if (absl::Status status = AwaitLoaded(job_id); !status.ok()) return status;
+  if (absl::Status status = Load(job_id); !status.ok()) return status;
   std::shared_ptr<Shard> shard;
   std::shared_ptr<SnapshotHistory> history;
   {
@@ -141,7 +150,7 @@ absl::Status ParameterStore::SnapshotChanged() {
 
 absl::Status ParameterStore::Save(const v1::Sender& sender) {
   const std::string& job_id = sender.job_id();
-  if (absl::Status status = AwaitLoaded(job_id); !status.ok()) return status;
+  if (absl::Status status = Load(job_id); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
     const auto job = jobs_.find(job_id);
@@ -169,7 +178,7 @@ void ParameterStore::StopWaiting() {
 }
 
 absl::Status ParameterStore::Seal(absl::string_view job_id) {
-  if (absl::Status status = AwaitLoaded(job_id); !status.ok()) return status;
+  if (absl::Status status = Load(job_id); !status.ok()) return status;
   absl::StatusOr<std::shared_ptr<Job>> job = Claim(job_id);
   if (!job.ok()) return job.status();
   if (*job == nullptr) return absl::OkStatus();
@@ -199,6 +208,8 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
     job.sealed = initialized;
     if (!initialized) jobs_.erase(job_id);  // The center has no values, so there is nothing to keep.
   }
+  shard.reset();
+  TellDropped();
   if (absl::Status status = states_->RemoveJob(job_id); !status.ok()) {
     options_.logger->warn("states of job {} stay until the next start: {}", job_id, std::string(status.message()));
   }
@@ -232,14 +243,33 @@ absl::Status ParameterStore::Forget(const std::string& job_id, absl::string_view
   if (shard != nullptr) shard->Close();
   absl::Status removed = states_->RemoveJob(job_id);
   if (removed.ok()) removed = history->RemoveAll();
-  absl::MutexLock lock(&mutex_);
-  job->busy = false;
-  if (!removed.ok()) return removed;
-  center_bytes_ -= std::exchange(job->memory_bytes, 0);
-  job->unloaded = false;
-  job->shard = nullptr;
-  jobs_.erase(job_id);
+  {
+    absl::MutexLock lock(&mutex_);
+    job->busy = false;
+    if (!removed.ok()) return removed;
+    center_bytes_ -= std::exchange(job->memory_bytes, 0);
+    job->unloaded = false;
+    job->shard = nullptr;
+    jobs_.erase(job_id);
+  }
+  shard.reset();
+  TellDropped();
   return absl::OkStatus();
+}
+
+void ParameterStore::OnDropped(const void* owner, std::function<void()> dropped) {
+  absl::MutexLock lock(&dropped_mutex_);
+  dropped_[owner] = std::move(dropped);
+}
+
+void ParameterStore::IgnoreDropped(const void* owner) {
+  absl::MutexLock lock(&dropped_mutex_);
+  dropped_.erase(owner);
+}
+
+void ParameterStore::TellDropped() {
+  absl::MutexLock lock(&dropped_mutex_);
+  for (const auto& [owner, tell] : dropped_) tell();
 }
 
 absl::Status ParameterStore::Snapshot(absl::string_view job_id, Due due) {

@@ -13,6 +13,7 @@
 // callers.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,6 +79,11 @@ class ParameterStore {
   // NOT_FOUND: attach first. FAILED_PRECONDITION: the job is sealed. DATA_LOSS: it is lost. UNAVAILABLE: it is not
   // loaded.
   absl::StatusOr<std::shared_ptr<Shard>> Find(const v1::Sender& sender);
+  // Does the same without waiting for the disk. nullopt: the shard is not loaded yet; see Load.
+  std::optional<absl::StatusOr<std::shared_ptr<Shard>>> FindLoaded(const v1::Sender& sender) const;
+  // Loads the job's shard if it is unloaded, or waits at most a minute until another thread has. UNAVAILABLE: it is not
+  // loaded by then. After OK the job may still have no shard; FindLoaded returns the reason.
+  absl::Status Load(absl::string_view job_id);
 
   // Describes the snapshot from which the sender's shard was loaded. OriginOf returns nullopt if the shard was made
   // here, is not in memory, or the sender's key is wrong.
@@ -123,6 +129,12 @@ class ParameterStore {
   // Does what ParameterServer::Forget describes.
   absl::Status Forget(const std::string& job_id, absl::string_view job_key);
 
+  // Has `dropped` called whenever the store has given up a shard, which is closed then (Shard::closed). Whoever still
+  // has the shard should let it go, so that its memory becomes free. `dropped` is called under a lock: it must neither
+  // wait nor call the store. It is not called any more after IgnoreDropped(owner).
+  void OnDropped(const void* owner, std::function<void()> dropped) ABSL_LOCKS_EXCLUDED(dropped_mutex_);
+  void IgnoreDropped(const void* owner) ABSL_LOCKS_EXCLUDED(dropped_mutex_);
+
   uint64_t center_bytes() const;          // Memory reserved for shards.
   std::vector<std::string> jobs() const;  // Jobs whose shards are in memory or will be loaded, sorted.
 
@@ -156,9 +168,6 @@ class ParameterStore {
 
   void FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations);
   void RemoveOrphanStates();
-  // Loads the job's shard if it is unloaded, or waits at most a minute until another thread has. UNAVAILABLE: it is not
-  // loaded by then. After OK the job may still have no shard; ShardOf returns the reason.
-  absl::Status AwaitLoaded(absl::string_view job_id);
   void LoadClaimed(const std::string& job_id, Job& job);
   void VerifySealed(const std::string& job_id);
   bool stopping() const;
@@ -177,6 +186,7 @@ class ParameterStore {
   bool HasSnapshot(absl::string_view job_id) const;
   absl::Status Snapshot(absl::string_view job_id, Due due);
   absl::Status SealClaimed(const std::string& job_id, Job& job);
+  void TellDropped() ABSL_LOCKS_EXCLUDED(mutex_, dropped_mutex_);
 
   const ParameterStoreOptions options_;
   const std::unique_ptr<KeptStates> states_;
@@ -184,6 +194,8 @@ class ParameterStore {
   std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Set by StopWaiting; new shards get it, too.
+  absl::Mutex dropped_mutex_;
+  std::map<const void*, std::function<void()>> dropped_ ABSL_GUARDED_BY(dropped_mutex_);
 };
 
 }  // namespace hooke

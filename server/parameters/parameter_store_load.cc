@@ -81,7 +81,7 @@ void ParameterStore::LoadRest() {
   // Running jobs come first, because their groups wait for them.
   for (const std::string& job_id : unloaded) {
     if (stopping()) return;
-    AwaitLoaded(job_id).IgnoreError();  // AwaitLoaded logs its error.
+    Load(job_id).IgnoreError();  // Load logs its error.
   }
   for (const std::string& job_id : sealed) {
     if (stopping()) return;
@@ -89,7 +89,7 @@ void ParameterStore::LoadRest() {
   }
 }
 
-absl::Status ParameterStore::AwaitLoaded(absl::string_view job_id) {
+absl::Status ParameterStore::Load(absl::string_view job_id) {
   std::shared_ptr<Job> job;
   {
     absl::MutexLock lock(&mutex_);

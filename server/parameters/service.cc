@@ -3,11 +3,14 @@
 #include <malloc.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clocks/steady_time.h"
+#include "server/parameters/call_reply.h"
 #include "server/parameters/exchange_session.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/state_session.h"
@@ -15,8 +18,6 @@
 
 namespace hooke {
 namespace {
-
-grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "this parameter server is stopping; try again"}; }
 
 // Returns a call's index within its service, in the order of proto/parameter_server.proto.
 int MethodIndex(const char* name) {
@@ -35,25 +36,6 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
   // Read returns false for a broken stream as well as for one that the client has ended. IsCancelled tells these apart.
   if (context.IsCancelled()) return absl::CancelledError("Initialize was cancelled before its end");
   return session.Finish();
-}
-
-// Applies the messages of a stream and sends their answers. gRPC keeps receiving while a message is applied, and sends
-// one answer while the next is computed.
-absl::Status AnswerExchange(grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream, ParameterStore* store,
-                            RankSeats::Stream& seat) {
-  ExchangeSession session(store);
-  grpc::ByteBuffer message;
-  grpc::ByteBuffer answer;
-  while (stream->Read(&message)) {
-    absl::StatusOr<bool> answered = session.Receive(message, &answer);
-    if (!answered.ok()) return answered.status();
-    if (!*answered) {
-      if (absl::Status status = seat.TakeSeat(session.sender()); !status.ok()) return status;
-    } else if (!stream->Write(answer)) {
-      return absl::CancelledError("the exchange's stream broke");
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status WritePull(const std::string& job_id, ParameterStore& store, grpc::ServerWriter<v1::PullResponse>* writer) {
@@ -93,25 +75,23 @@ std::set<std::string> MethodsForRanks() {
 // Protocol Buffers.
 ParameterService::ParameterService(Options options) : options_(std::move(options)) {
   using grpc::ByteBuffer;
-  using grpc::internal::BidiStreamingHandler;
+  using grpc::internal::CallbackBidiHandler;
   using grpc::internal::ClientStreamingHandler;
   const auto initialize = [](ParameterService* service, grpc::ServerContext* context,
                              grpc::ServerReader<ByteBuffer>* reader,
                              v1::InitializeResponse*) { return service->RunInitialize(context, reader); };
-  const auto exchange = [](ParameterService* service, grpc::ServerContext* context,
-                           grpc::ServerReaderWriter<ByteBuffer, ByteBuffer>* stream) {
-    return service->RunExchange(context, stream);
-  };
+  const auto exchange = [this](grpc::CallbackServerContext* context) { return options_.exchanges->Serve(context); };
   MarkMethodStreamed(
       MethodIndex("Initialize"),
       new ClientStreamingHandler<ParameterService, ByteBuffer, v1::InitializeResponse>(initialize, this));
-  MarkMethodStreamed(MethodIndex("Exchange"),
-                     new BidiStreamingHandler<ParameterService, ByteBuffer, ByteBuffer>(exchange, this));
+  MarkMethodRawCallback(MethodIndex("Exchange"), new CallbackBidiHandler<ByteBuffer, ByteBuffer>(exchange));
 }
 
 bool ParameterService::Close(absl::Duration timeout) {
-  seats_.Stop();
-  return calls_.Close(timeout);
+  const absl::Time deadline = SteadyTime() + timeout;
+  options_.exchanges->Close(absl::ZeroDuration());  // All calls end at the same time.
+  const bool others_ended = calls_.Close(timeout);
+  return options_.exchanges->Close(std::max(deadline - SteadyTime(), absl::ZeroDuration())) && others_ended;
 }
 
 grpc::Status ParameterService::Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
@@ -136,14 +116,6 @@ grpc::Status ParameterService::RunInitialize(grpc::ServerContext* context,
   // A whole shard has passed through gRPC's buffers. Without malloc_trim the allocator would keep their memory.
   malloc_trim(0);
   return Reply(*context, "Initialize", status);
-}
-
-grpc::Status ParameterService::RunExchange(grpc::ServerContext* context,
-                                           grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream) {
-  const OpenCalls::Call call(&calls_, context);
-  if (!call.admitted()) return Stopping();
-  RankSeats::Stream seat(&seats_, ++exchanges_, [context] { context->TryCancel(); });
-  return Reply(*context, "Exchange", AnswerExchange(stream, options_.store, seat));
 }
 
 grpc::Status ParameterService::Locate(grpc::ServerContext* context, const v1::LocateRequest* request,
@@ -221,9 +193,7 @@ grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::Save
 
 grpc::Status ParameterService::Reply(const grpc::ServerContext& context, absl::string_view call,
                                      const absl::Status& status) const {
-  if (status.ok()) return grpc::Status::OK;
-  options_.logger->warn("{} from {} refused: {}", std::string(call), context.peer(), status.ToString());
-  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  return ReplyTo(context, *options_.logger, call, status);
 }
 
 }  // namespace hooke

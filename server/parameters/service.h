@@ -3,16 +3,14 @@
 
 // The gRPC service hooke.v1.ParameterServer. Each handler checks its message, calls the store and replies.
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/parameter_server.grpc.pb.h"
+#include "server/parameters/grpc_exchanges.h"
 #include "server/parameters/open_calls.h"
 #include "server/parameters/parameter_store.h"
-#include "server/parameters/rank_seats.h"
 #include "server/parameters/wait_clock.h"
 
 namespace hooke {
@@ -20,7 +18,8 @@ namespace hooke {
 class ParameterService final : public v1::ParameterServer::Service {
  public:
   struct Options {
-    ParameterStore* store = nullptr;  // Outlives the service.
+    ParameterStore* store = nullptr;     // Outlives the service, as `exchanges` does.
+    GrpcExchanges* exchanges = nullptr;  // Serves the streams of Exchange.
     std::shared_ptr<spdlog::logger> logger;
     std::shared_ptr<WaitClock> clock;
     absl::Time started;         // The server's start by the machine's clock; sent as Restored.loaded_unix_us.
@@ -29,7 +28,7 @@ class ParameterService final : public v1::ParameterServer::Service {
   };
   explicit ParameterService(Options options);
 
-  // Ends all calls (OpenCalls::Close), and all waits for a seat (RankSeats::Stop).
+  // Ends all calls, including the streams of Exchange. False: some have not ended after `timeout`.
   bool Close(absl::Duration timeout);
 
   grpc::Status Attach(grpc::ServerContext* context, const v1::AttachRequest* request,
@@ -50,21 +49,14 @@ class ParameterService final : public v1::ParameterServer::Service {
   }
 
  private:
-  // Initialize and Exchange get messages as raw bytes. Each stream has its own thread, which may wait for other groups;
-  // the server's ResourceQuota bounds their number. Connections without gRPC need no thread to wait
-  // (direct_exchanges.h).
-  // A rank has one stream of Exchange at a time, besides a few earlier ones that still wait for a round (rank_seats.h).
+  // Gets messages as raw bytes.
   grpc::Status RunInitialize(grpc::ServerContext* context, grpc::ServerReader<grpc::ByteBuffer>* reader);
-  grpc::Status RunExchange(grpc::ServerContext* context,
-                           grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream);
 
-  // Converts the status to gRPC's. Errors are logged with the caller's address.
+  // Calls ReplyTo.
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 
   const Options options_;
   OpenCalls calls_;
-  std::atomic<uint64_t> exchanges_{0};  // Number of Exchange streams so far.
-  RankSeats seats_;
 };
 
 }  // namespace hooke

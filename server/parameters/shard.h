@@ -166,6 +166,7 @@ class Shard {
   // Ends all exchanges. Call it when the job has ended. A block that is copied afterwards never changes again, so every
   // copy holds all exchanges that were answered. Turns that wait get FAILED_PRECONDITION.
   void Close();
+  bool closed() const { return closed_; }
   // Ends waits, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 

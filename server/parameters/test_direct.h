@@ -38,25 +38,35 @@ class DirectExchangesTest : public ::testing::Test {
 
   // Host, store and logger of `options` are set here.
   void Start(const v1::AttachRequest& request, DirectExchanges::Options options = {}) {
-    const auto logger =
-        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
-    ParameterStoreOptions of_store;
-    of_store.storage = std::make_shared<InMemoryStorage>();
-    of_store.logger = logger;
-    of_store.block_values = block_values_;
+    storage_ = std::make_shared<InMemoryStorage>();
+    OpenStore();
+    MakeCenter(request);
+    Listen(std::move(options));
+  }
+  // Opens the store of storage_ without an earlier one, as after a crash.
+  void OpenStore() {
+    ParameterStoreOptions options;
+    options.storage = storage_;
+    options.logger = logger_;
+    options.block_values = block_values_;
     exchanges_.reset();
-    store_ = ParameterStore::Open(of_store).value();
+    store_ = ParameterStore::Open(options).value();
+  }
+  // Makes the center of a job, which group 0 attaches and initializes.
+  void MakeCenter(const v1::AttachRequest& request) {
     EXPECT_TRUE(store_->Attach(absl::UnixEpoch(), request).ok());
     const Speaker speaker = {0, 0, 1};
-    const std::shared_ptr<Shard> shard = store_->Find(SenderOf("job-1")).value();
+    const std::shared_ptr<Shard> shard = store_->Find(request.sender()).value();
     for (uint64_t block = 0; block < shard->blocks(); ++block) {
       const Range range = shard->BlockRange(block);
       const std::vector<float> zeros(range.size());
       EXPECT_TRUE(shard->WriteInitial(absl::UnixEpoch(), speaker, range.begin, zeros).ok());
     }
-    EXPECT_TRUE(store_->FinishInitialize("job-1", speaker).ok());
+    EXPECT_TRUE(store_->FinishInitialize(request.sender().job_id(), speaker).ok());
+  }
+  void Listen(DirectExchanges::Options options = {}) {
     options.store = store_.get();
-    options.logger = logger;
+    options.logger = logger_;
     options.host = "127.0.0.1";
     exchanges_ = DirectExchanges::Listen(std::move(options)).value();
   }
@@ -90,6 +100,9 @@ class DirectExchangesTest : public ::testing::Test {
 
   uint64_t block_values_ = 4;
   std::ostringstream log_;
+  const std::shared_ptr<spdlog::logger> logger_ =
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_));
+  std::shared_ptr<InMemoryStorage> storage_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<DirectExchanges> exchanges_;
 };
