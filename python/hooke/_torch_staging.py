@@ -147,6 +147,7 @@ class CudaCopies(Copies):
         return True
 
     def unpin(self) -> None:
+        torch.cuda.synchronize(self._device)
         for address in self._pinned:
             torch.cuda.cudart().cudaHostUnregister(address)
         self._pinned.clear()

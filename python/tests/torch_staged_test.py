@@ -201,6 +201,33 @@ class Travel(Staged, unittest.TestCase):
         with self.assertRaisesRegex(hooke.Error, "use_reentrant=False"):
             staging.gradient_ready(5)
 
+    def test_threads_of_two_devices_give_the_library_one_call_at_a_time(self):
+        """While one thread's call is in the library, the other thread's gradients wait, and come with a later call."""
+        job, native, _, _ = wrapped()
+        job.begin()
+        staging = job._arena.staging
+        inside, other_done = threading.Event(), threading.Event()
+        calls = []
+
+        def gradient_ready(index):
+            if not inside.is_set():
+                inside.set()
+                self.assertTrue(other_done.wait(60))
+            calls.append(index)
+
+        native.gradient_ready = gradient_ready
+        with mock.patch.object(LateCopies, "has_come", lambda self, copy: True):
+            first = threading.Thread(target=lambda: staging.gradient_ready(0))  # A piece of its own.
+            first.start()
+            self.assertTrue(inside.wait(60))
+            for index in (5, 4, 3):
+                staging.gradient_ready(index)
+            self.assertEqual(calls, [])
+            other_done.set()
+            first.join()
+            staging.gather()
+        self.assertEqual(sorted(calls), [0, 3, 4, 5])
+
     def test_loss_of_a_device_is_read_when_backward_has_ended(self):
         job, native, model, optimizer = wrapped()
         loss = model(inputs(0)).square().sum()
