@@ -195,13 +195,16 @@ class Job:
         """Sends a line to the job's log."""
         self._native.notice(text)
 
+    def _with_center(self, work) -> None:
+        self._native.with_center(work)
+
     def _evaluate(self, work):
         """Calls `work` with the center's values, reports its result and returns it. None in groups other than 0, and if a server is away."""
         self.begin()
         if self.group != 0:
             return None
         results = []
-        self._native.with_center(lambda: results.append(work()))
+        self._with_center(lambda: results.append(work()))
         if not results:
             return None
         said = results[0] if isinstance(results[0], dict) else {"accuracy": results[0]}

@@ -28,13 +28,13 @@ def memory_of(values) -> Tuple[int, int, str]:
 def check(values) -> None:
     if not is_tensor(values) and not (hasattr(values, "ctypes") and hasattr(values, "dtype")):
         raise invalid(f"{type(values).__name__} cannot travel: give a tensor, a numpy array or a number")
-    if is_tensor(values) and values.device.type != "cpu":
-        raise invalid(f"a tensor on {values.device} cannot travel: call .cpu() first")
+    if is_tensor(values) and values.device.type == "meta":
+        raise invalid("a tensor on meta cannot travel: it has no values")
     kind_of(values)
 
 
 def in_place(values, collective: Callable[[int, int, str], None]):
-    """Runs a collective on the memory of `values` and returns them. Values with gaps travel as a copy. A number gives a number."""
+    """Runs a collective on the memory of `values` and returns them. Values with gaps or on a device travel as a copy. A number gives a number."""
     if isinstance(values, (bool, int, float)):
         number = (ctypes.c_double if isinstance(values, float) else ctypes.c_int64)(values)
         collective(ctypes.addressof(number), 1, "float64" if isinstance(values, float) else "int64")
@@ -42,7 +42,7 @@ def in_place(values, collective: Callable[[int, int, str], None]):
     check(values)
     if is_tensor(values):
         source = values.detach()
-        packed = source.contiguous()
+        packed = source.cpu().contiguous()
         collective(*memory_of(packed))
         if packed.data_ptr() != source.data_ptr():
             source.copy_(packed)
@@ -66,11 +66,11 @@ def gathered(values, rank: int, ranks: int, all_gather: Callable[[int, int, str]
     check(values)
     shape = (ranks, *values.shape)
     if is_tensor(values):
-        result = values.detach().new_empty(shape)
+        result = values.detach().new_empty(shape, device="cpu")
         result[rank] = values.detach()
     else:
         # Not empty_like: it would keep the order of the source's axes.
         result = values.__array__().reshape((1, *values.shape)).repeat(ranks, axis=0)
     address, count, kind = memory_of(result)
     all_gather(address, count // ranks, kind)
-    return result
+    return result.to(values.device) if is_tensor(values) else result

@@ -6,7 +6,7 @@ import os
 import pathlib
 from typing import Callable, List, NamedTuple, Optional, Tuple
 
-API_VERSION = 3
+API_VERSION = 4
 HOST = -1
 PARAMETER, BUFFER = 0, 1
 TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
@@ -138,6 +138,7 @@ _ARGUMENTS = {
     "hooke_gradient_ready": [_JOB, ctypes.c_size_t],
     "hooke_combine": [_JOB, ctypes.c_float, _P(ctypes.c_float), _P(ctypes.c_uint8)],
     "hooke_end_step": [_JOB, _P(_Step), _P(ctypes.c_uint64)],
+    "hooke_values_due": [_JOB, _P(ctypes.c_int)],
     "hooke_state_due": [_JOB, _P(ctypes.c_int)],
     "hooke_save_state": [_JOB, ctypes.c_char_p, ctypes.c_size_t],
     "hooke_saved_state": [_JOB, _P(ctypes.c_void_p), _P(ctypes.c_size_t), _P(ctypes.c_uint64)],
@@ -258,6 +259,11 @@ class Native:
         self._done.samples, self._done.epoch = samples, epoch
         self._call("hooke_end_step", ctypes.byref(self._done), ctypes.byref(self._step))
         return self._step.value
+
+    def values_due(self) -> bool:
+        """Whether end_step() will read or change the registered values."""
+        self._call("hooke_values_due", ctypes.byref(self._due))
+        return bool(self._due.value)
 
     def state_due(self) -> bool:
         self._call("hooke_state_due", ctypes.byref(self._due))

@@ -1,10 +1,11 @@
 """A model whose parameters, gradients and float buffers are views of the job's memory."""
 
 import ctypes
-from typing import Iterable, List, NamedTuple, Tuple
+from typing import Any, Iterable, List, NamedTuple, Tuple
 
 import torch
 
+from hooke import _torch_staging
 from hooke._native import BUFFER, PARAMETER, TRAINED, Native, Tensor, invalid, misuse
 
 
@@ -17,13 +18,17 @@ def at(address: int, shape: Tuple[int, ...], dtype: torch.dtype) -> torch.Tensor
 
 
 class Slot(NamedTuple):
-    """A parameter's place. While training, `parameter.grad` is `gradient`, or None if no rank used the parameter."""
+    """A parameter's place. While training, `parameter.grad` is `gradient`, or None if no rank used the parameter.
+
+    The gradient is a part of `flat`, from the value number `first` on. Without travelling gradients these are None.
+    """
 
     name: str
     parameter: torch.nn.Parameter
     address: int
-    gradient: torch.Tensor
-    gradient_address: int
+    gradient: Any = None
+    flat: Any = None
+    first: int = 0
 
 
 class BufferSlot(NamedTuple):
@@ -36,8 +41,8 @@ class BufferSlot(NamedTuple):
 
 
 def check_tensor(kind: str, name: str, tensor: torch.Tensor) -> None:
-    if tensor.device.type != "cpu":
-        raise invalid(f"{kind} {name} is on {tensor.device}: this version of Hooke trains on the CPU; move the model with model.cpu() before wrap()")
+    if tensor.device.type == "meta":
+        raise invalid(f"{kind} {name} is on meta: it has no values; move the model with model.to_empty(device=...) and initialize it before wrap()")
     if tensor.layout != torch.strided:
         raise invalid(f"{kind} {name} is {tensor.layout}: Hooke takes dense tensors")
     if type_of(tensor) not in TRAINED:
@@ -66,11 +71,14 @@ def buffers_to_register(model: torch.nn.Module) -> List[Tuple[str, torch.nn.Modu
 class Arena:
     """Registers a model's tensors, and makes them views of the job's memory.
 
+    Tensors on a device cannot be. There gradients and buffers are views of flat tensors of their own, and parameters stay
+    where they are (_torch_staging.py).
+
     If gradients do not travel, since the group has one rank and sends no gradients, they stay the program's own: autograd
     then need not add into memory that was zeroed.
     """
 
-    def __init__(self, native: Native, model: torch.nn.Module, gradients_travel: bool):
+    def __init__(self, native: Native, model: torch.nn.Module, gradients_travel: bool, exchanges: bool):
         # Tied parameters come once, and a tensor without values needs no place.
         # torch.compile puts a prefix before each name.
         parameters = [(name.replace("_orig_mod.", ""), p) for name, p in model.named_parameters() if p.requires_grad and p.numel()]
@@ -80,32 +88,78 @@ class Arena:
             check_tensor("parameter", name, parameter)
         buffers = buffers_to_register(model)
         # Holds the values until the library has copied them.
-        values = [p.detach().contiguous() for _, p in parameters] + [module._buffers[key].contiguous() for _, module, key in buffers]
+        values = [p.detach().cpu().contiguous() for _, p in parameters] + [module._buffers[key].cpu().contiguous() for _, module, key in buffers]
         names = [name for name, _ in parameters] + [name for name, _, _ in buffers]
         kinds = [PARAMETER] * len(parameters) + [BUFFER] * len(buffers)
         placed = native.register(
             [Tensor(name, tuple(value.shape), kind, value.data_ptr(), type_of(value)) for name, value, kind in zip(names, values, kinds)]
         )
-        self.slots = [Slot(name, p, t.values, at(t.gradient, t.shape, p.dtype), t.gradient) for (name, p), t in zip(parameters, placed)]
-        self.buffers = [
-            BufferSlot(name, module, key, at(t.values, t.shape, value.dtype))
-            for (name, module, key), t, value in zip(buffers, placed[len(parameters) :], values[len(parameters) :])
-        ]
+        staging = _torch_staging.Staging(native)
+        self.gradients_travel = gradients_travel
+        self.slots = [self._place(name, p, t, staging) for (name, p), t in zip(parameters, placed)]
+        self.buffers = self._place_buffers(buffers, placed[len(parameters) :], staging)
+        if gradients_travel:
+            self._place_gradients(placed, staging)
+        # None if all tensors are the job's memory.
+        self.staging = staging if staging.devices else None
+        if self.staging:
+            staging.pin(values=exchanges)
         self.index = {id(slot.parameter): index for index, slot in enumerate(self.slots)}
         # 1 for each parameter that has a gradient: it would not be None without Hooke. Combining makes it that of all ranks.
         self.used = (ctypes.c_uint8 * len(self.slots))()
         self._runs = {}
-        self.gradients_travel = gradients_travel
-        for slot in self.slots:
-            slot.parameter.data = at(slot.address, tuple(slot.parameter.shape), slot.parameter.dtype)
-            if gradients_travel:
-                slot.parameter.grad = slot.gradient
-        for slot in self.buffers:
-            # All modules that share the buffer keep it.
-            slot.module._buffers[slot.key].data = slot.view
         self._held_buffers = [slot.module._buffers[slot.key] for slot in self.buffers]
         self._where = [slot.parameter.data_ptr for slot in self.slots]
         self._addresses = [slot.address for slot in self.slots]
+
+    def _place(self, name: str, parameter: torch.nn.Parameter, placed: Tensor, staging: _torch_staging.Staging) -> Slot:
+        view = at(placed.values, placed.shape, parameter.dtype)
+        if not _torch_staging.is_staged(parameter):
+            parameter.data = view
+        else:
+            staging.add_values(view, parameter)
+            if not parameter.is_contiguous():
+                # Fused optimizers want parameters and gradients laid out alike.
+                parameter.data = parameter.data.contiguous()
+        return Slot(name, parameter, parameter.data_ptr())
+
+    def _place_gradients(self, placed: List[Tensor], staging: _torch_staging.Staging) -> None:
+        parameters = [slot.parameter for slot in self.slots]
+        for run, flat in self._flats(parameters, [t.gradient for t in placed], staging, gradients=True):
+            first = 0
+            for index in run:
+                slot, count = self.slots[index], parameters[index].numel()
+                gradient = flat[first : first + count].view(slot.parameter.shape)
+                self.slots[index] = slot._replace(gradient=gradient, flat=flat, first=first)
+                slot.parameter.grad = gradient
+                first += count
+
+    def _place_buffers(self, buffers, placed: List[Tensor], staging: _torch_staging.Staging) -> List[BufferSlot]:
+        tensors = [module._buffers[key] for _, module, key in buffers]
+        slots = {}
+        for run, flat in self._flats(tensors, [t.values for t in placed], staging, gradients=False):
+            first = 0
+            for index in run:
+                name, module, key = buffers[index]
+                view = flat[first : first + tensors[index].numel()].view(tensors[index].shape)
+                # All modules that share the buffer keep it.
+                tensors[index].data = view
+                slots[index] = BufferSlot(name, module, key, view)
+                first += tensors[index].numel()
+        return [slots[index] for index in range(len(buffers))]
+
+    def _flats(self, tensors, addresses: List[int], staging: _torch_staging.Staging, gradients: bool):
+        """Yields each run of tensors that lie side by side, as their indices, and a flat tensor for it where the program computes."""
+        places = []
+        for tensor, address in zip(tensors, addresses):
+            staged = _torch_staging.is_staged(tensor)
+            places.append(_torch_staging.Place(address, tensor.numel() * tensor.element_size(), (tensor.dtype, tensor.device, staged)))
+        # Where nothing is copied, a run has no limit.
+        limit = _torch_staging.PIECE_BYTES if gradients and any(place.key[2] for place in places) else 1 << 62
+        for run in _torch_staging.runs(places, limit):
+            dtype, device, staged = places[run[0]].key
+            host = at(places[run[0]].address, (sum(tensors[index].numel() for index in run),), dtype)
+            yield run, staging.add_piece(host, device, run if gradients else ()) if staged else host
 
     def adopt_gradient(self, index: int) -> None:
         """Puts the view of the gradient back where the program or autograd has put another tensor in its place."""
@@ -142,14 +196,23 @@ class Arena:
             buffer = slot.module._buffers[slot.key]
             if buffer.data_ptr() == slot.view.data_ptr():
                 continue
-            if buffer.dtype != slot.view.dtype or buffer.shape != slot.view.shape or buffer.device.type != "cpu":
+            if buffer.dtype != slot.view.dtype or buffer.shape != slot.view.shape or buffer.device != slot.view.device:
                 raise misuse(f"buffer {slot.name} was moved or has another type or shape than at wrap(): call model.to() and model.half() before wrap()")
             slot.view.copy_(buffer)
             buffer.data = slot.view
             self._held_buffers[index] = buffer
+        if self.staging and self.gradients_travel:
+            self.staging.gather()
 
-    def show_used(self) -> None:
-        """After combining: a parameter that no rank used has no gradient, so that the optimizer leaves it alone."""
+    def scatter(self) -> None:
+        """After combining: what the ranks have combined goes to where the program computes.
+
+        A parameter that no rank used has no gradient, so that the optimizer leaves it alone.
+        """
+        if not self.gradients_travel:
+            return
+        if self.staging:
+            self.staging.scatter()
         if 0 not in bytes(self.used):
             return  # Since gather(), every parameter has its view.
         for slot, used in zip(self.slots, self.used):
@@ -170,7 +233,7 @@ class Arena:
                 self.used[index] = 0
                 self.slots[index].parameter.grad = None
             return
-        indices = tuple(sorted(indices, key=lambda index: self.slots[index].gradient_address))
+        indices = tuple(sorted(indices))
         if indices not in self._runs:
             self._runs[indices] = self._join(indices)
         for run in self._runs[indices]:
@@ -179,22 +242,25 @@ class Arena:
             self.slots[index].parameter.grad = self.slots[index].gradient
 
     def _join(self, indices: Iterable[int]) -> List[torch.Tensor]:
-        runs = []  # Each is [address, bytes].
-        for index in indices:
-            first, gradient = self.slots[index].gradient_address, self.slots[index].gradient
-            size = gradient.numel() * gradient.element_size()
-            if runs and runs[-1][0] + runs[-1][1] == first:
-                runs[-1][1] += size
+        runs = []  # Each is [flat tensor, first value, values].
+        for slot in sorted((self.slots[index] for index in indices), key=lambda slot: (id(slot.flat), slot.first)):
+            count = slot.gradient.numel()
+            if runs and runs[-1][0] is slot.flat and runs[-1][1] + runs[-1][2] == slot.first:
+                runs[-1][2] += count
             else:
-                runs.append([first, size])
-        return [at(first, (size,), torch.uint8) for first, size in runs]
+                runs.append([slot.flat, slot.first, count])
+        return [flat[first : first + count] for flat, first, count in runs]
 
     def give_back(self) -> None:
         """Moves parameters and buffers out of the job's memory, so that the model outlives it."""
+        if self.staging:
+            # Leaving the job may still send them.
+            self.staging.values_to_job()
+            self.staging.close()
         for slot in self.slots:
-            if slot.parameter.data_ptr() == slot.address:
+            if slot.parameter.data_ptr() == slot.address and not _torch_staging.is_staged(slot.parameter):
                 slot.parameter.data = slot.parameter.data.clone()
-            if slot.parameter.grad is slot.gradient:
+            if slot.gradient is not None and slot.parameter.grad is slot.gradient:
                 slot.parameter.grad = None
         for slot, held in zip(self.buffers, self._held_buffers):
             if held.data_ptr() == slot.view.data_ptr():

@@ -44,6 +44,10 @@ def attach_step(optimizer: torch.optim.Optimizer, before_step, after_step, steps
         before_step(self, closure is not None)
         if steps_locally:
             result = own_step(*arguments, **options)
+            # A fused optimizer gets the scaler's verdict, and leaves the step out by itself.
+            overflow = getattr(self, "found_inf", None)
+            if overflow is not None and bool(overflow):
+                return result
         else:
             with torch.enable_grad() if closure else contextlib.nullcontext():
                 result = closure() if closure else None

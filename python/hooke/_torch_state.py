@@ -1,31 +1,51 @@
 """The state of a PyTorch program besides its parameters, as bytes that the servers keep for a restart."""
 
+import ctypes
 import io
 import pickle
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 import torch
 
 from hooke import _state
 
 
-def generators() -> Dict[str, Any]:
-    return {"torch": torch.get_rng_state(), **_state.generators()}
+def devices_of(model: torch.nn.Module) -> List[torch.device]:
+    """Returns the devices other than the CPU that the model is on."""
+    found = {tensor.device: None for tensors in (model.parameters(), model.buffers()) for tensor in tensors}
+    return [device for device in found if device.type not in ("cpu", "meta")]
 
 
-def set_generators(states: Dict[str, Any]) -> None:
+def _of_device(device: torch.device, name: str, *arguments):
+    """Calls a function of the device's own module, such as torch.cuda. One that has a single device takes no number."""
+    function = getattr(getattr(torch, device.type), name)
+    return function(*arguments) if device.type == "mps" else function(*arguments, device)
+
+
+def generators(devices: Sequence[torch.device]) -> Dict[str, Any]:
+    """The state of the generators of torch, on these devices too, of Python and of numpy."""
+    return {"torch": torch.get_rng_state(), "devices": [_of_device(device, "get_rng_state") for device in devices], **_state.generators()}
+
+
+def set_generators(states: Dict[str, Any], devices: Sequence[torch.device]) -> None:
+    """Takes back the states. Those of devices go to the same number of them, in their order."""
     torch.set_rng_state(states["torch"])
+    for device, state in zip(devices, states.get("devices", [])):
+        _of_device(device, "set_rng_state", state)
     _state.set_generators(states)
 
 
 class KeepsGenerators:
     """Inside this `with`, the program's random numbers do not count: afterwards the generators are as before."""
 
+    def __init__(self, devices: Sequence[torch.device]):
+        self._devices = devices
+
     def __enter__(self):
-        self._states = generators()
+        self._states = generators(self._devices)
 
     def __exit__(self, *_):
-        set_generators(self._states)
+        set_generators(self._states, self._devices)
 
 
 def own_buffers(model: torch.nn.Module, arena) -> Dict[str, torch.Tensor]:
@@ -40,16 +60,35 @@ def encode(state: Dict[str, Any]) -> bytes:
     return memory.getvalue()
 
 
-def decode(state: bytes) -> Dict[str, Any]:
-    """What is decoded comes from this job's own program, by way of its servers. Where torch can, it is read as plain values only."""
+def decode(state: bytes, devices: Sequence[torch.device] = ()) -> Dict[str, Any]:
+    """What is decoded comes from this job's own program, by way of its servers. Where torch can, it is read as plain values only.
+
+    Tensors of a device go to one of `devices`: the same, or else the first. Without devices all go to the CPU.
+    """
+    places = [str(device) for device in devices]
+
+    def place(storage, location):
+        if location == "cpu" or not places:
+            return storage
+        return torch.serialization.default_restore_location(storage, location if location in places else places[0])
+
     try:
-        return torch.load(io.BytesIO(state), map_location="cpu", weights_only=True)
+        return torch.load(io.BytesIO(state), map_location=place, weights_only=True)
     except (TypeError, RuntimeError, pickle.UnpicklingError):
         pass  # This torch has no weights_only, or the state holds an object of a class that weights_only refuses.
     try:
-        return torch.load(io.BytesIO(state), map_location="cpu", weights_only=False)
+        return torch.load(io.BytesIO(state), map_location=place, weights_only=False)
     except TypeError:
-        return torch.load(io.BytesIO(state), map_location="cpu")
+        return torch.load(io.BytesIO(state), map_location=place)
+
+
+def packed(objects: Dict[str, Any]) -> torch.Tensor:
+    """The program's objects as bytes of their own: unlike an optimizer's state, they go back to their devices as they are read."""
+    return torch.frombuffer(bytearray(encode(objects)), dtype=torch.uint8)
+
+
+def unpacked(objects: torch.Tensor, devices: Sequence[torch.device]) -> Dict[str, Any]:
+    return decode(ctypes.string_at(objects.data_ptr(), objects.numel()), devices)
 
 
 class Schedulers:

@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import math
 import os
+import threading
 import warnings
 from typing import Any, Callable, List, Union
 
@@ -93,7 +94,10 @@ class Job(_job.Job):
         self._holding = 0  # Depth of no_sync().
         self._backwards = 0  # Since the gradients were last combined.
         self._in_backward = self._combining = False
-        self._reported, self._loss_sent = math.nan, False
+        self._begins_backward = threading.Lock()  # A backward pass over several devices has several threads.
+        self._reported: Union[float, torch.Tensor] = math.nan
+        self._loss_sent = False
+        self._devices: List[torch.device] = []
 
     # ---- The model ----
 
@@ -112,12 +116,14 @@ class Job(_job.Job):
             raise invalid(f"wrap: accumulate is {accumulate}, but must be at least 1")
         optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
         check_optimizers(optimizers, model, {id(p) for p in model.parameters() if p.requires_grad})
-        self._arena = Arena(self._native, model, gradients_travel=self.ranks > 1 or self._place.sends_gradients)
+        self._arena = Arena(self._native, model, gradients_travel=self.ranks > 1 or self._place.sends_gradients, exchanges=self._place.has_servers)
         self._registered = True
+        self._devices = _torch_state.devices_of(model)
         self._model, self._optimizers, self.accumulate = model, optimizers, accumulate
         self._groups_known = [len(o.param_groups) for o in optimizers]
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
         self._share_the_rest()
+        self._gradient_ready = self._arena.staging.gradient_ready if self._arena.staging else self._native.gradient_ready
         for index, slot in enumerate(self._arena.slots):
             self._hook(index, slot.parameter)
         # A program may call a part of the model by itself.
@@ -128,13 +134,19 @@ class Job(_job.Job):
             attach_zero_grad(each, self._arena, self._after_zero)
         if not self._place.steps_locally and self.rank == 0:
             self._native.notice(f"the servers step by the rule {self._place.rule} and the job's train.optimizer; the program's optimizer does not step")
+        if self._arena.staging and self.ranks > 1 and self.rank == 0:
+            where = ", ".join(map(str, self._arena.staging.devices))
+            self._native.notice(
+                f"the model is on {where}: gradients and buffers are combined in host memory, because this version has no groups on device memory; "
+                "docs/your-own-script.md says what that costs"
+            )
         return model, optimizer
 
     def _share_the_rest(self) -> None:
         """Gives all ranks rank 0's frozen parameters and counters, which are not registered."""
         registered = {id(slot.module._buffers[slot.key]) for slot in self._arena.buffers}
         for tensor in [p.data for _, p in self._frozen] + [b for b in self._model.buffers() if id(b) not in registered]:
-            if tensor.numel() and tensor.device.type == "cpu" and str(tensor.dtype)[6:] in TYPES:
+            if tensor.numel() and tensor.device.type != "meta" and str(tensor.dtype)[6:] in TYPES:
                 self.broadcast(tensor)
 
     def _hook(self, index: int, parameter: torch.nn.Parameter) -> None:
@@ -150,12 +162,48 @@ class Job(_job.Job):
         if self._arena and not self._begun:
             self._arena.check_places()
         begins = not self._begun
-        super().begin()
+        with self._values_in_job(begins and self._registered):
+            super().begin()
         if begins:
             self._advance_schedulers()
             self._note_state_due()
         while self._forward_hooks:
             self._forward_hooks.pop().remove()
+
+    @contextlib.contextmanager
+    def _values_in_job(self, needed: bool = True):
+        """Inside, the values are in the job's memory, where the library reads and changes them. Without devices they always are."""
+        staging = self._arena.staging if needed and self._arena else None
+        if staging:
+            staging.values_to_job()
+        try:
+            yield
+        finally:
+            if staging:
+                staging.values_from_job()
+
+    def finish(self) -> None:
+        with self._values_in_job(not self._finished):
+            super().finish()
+
+    def _end_step(self, samples: int, epoch: float = 0.0) -> None:
+        if self._arena.staging and self._native.values_due():
+            with self._values_in_job():
+                super()._end_step(samples, epoch)
+        else:
+            super()._end_step(samples, epoch)
+
+    def _with_center(self, work) -> None:
+        if not self._arena.staging or not self._place.has_servers:
+            super()._with_center(work)
+            return
+
+        def with_values():
+            self._arena.staging.values_from_job()
+            work()
+
+        with self._values_in_job():
+            super()._with_center(with_values)
 
     def _plan(self):
         per_epoch = self._sampler.steps_per_epoch() if self._sampler else 0
@@ -168,23 +216,25 @@ class Job(_job.Job):
         if self._left:
             return
         if not self._in_backward:
-            self._begin_backward()
+            with self._begins_backward:
+                if not self._in_backward:
+                    self._begin_backward()
         arena = self._arena
         if not arena.gradients_travel:
             return
         arena.used[index] = 1
         arena.adopt_gradient(index)
         if self._combining:
-            self._native.gradient_ready(index)
+            self._gradient_ready(index)
 
     def _begin_backward(self) -> None:
         if not self._begun:
             raise misuse("backward() came before training had begun: call job.begin() after wrap(), before the first forward pass")
         if self._to_keep:
             self._keep_state()
-        self._in_backward = True
         self._backwards += 1
         self._combining = not self._holding and self._backwards >= self.accumulate
+        self._in_backward = True
         torch.autograd.Variable._execution_engine.queue_callback(self._after_backward)
 
     def _after_backward(self) -> None:
@@ -197,11 +247,11 @@ class Job(_job.Job):
         if self._finished:
             raise misuse("loss.backward() came after training had ended: job.epochs() ends it after its last epoch")
         self._arena.gather()
-        mean = self._native.combine(self._reported, self._arena.used if self._arena.gradients_travel else None)
-        if not math.isnan(self._reported):
+        reported = _job.given_loss(self._reported) if isinstance(self._reported, torch.Tensor) else self._reported
+        mean = self._native.combine(reported, self._arena.used if self._arena.gradients_travel else None)
+        if not math.isnan(reported):
             self._loss, self._loss_sent = mean, True
-        if self._arena.gradients_travel:
-            self._arena.show_used()
+        self._arena.scatter()
         self._backwards = 0
         self._may_step.update(map(id, self._optimizers))
 
@@ -218,7 +268,10 @@ class Job(_job.Job):
 
     def report(self, loss: Union[float, torch.Tensor]) -> None:
         """Tells the job the loss. Before backward() it goes with this step, after it with the next one."""
-        self._reported = _job.given_loss(loss.detach() if isinstance(loss, torch.Tensor) else loss)
+        if isinstance(loss, torch.Tensor) and loss.device.type != "cpu":
+            self._reported = loss.detach().clone()  # Read when backward has ended: to wait for the device here would keep it idle.
+        else:
+            self._reported = _job.given_loss(loss.detach() if isinstance(loss, torch.Tensor) else loss)
         self._loss_sent = False
 
     def _before_step(self, optimizer: torch.optim.Optimizer, has_closure: bool) -> None:
@@ -271,7 +324,7 @@ class Job(_job.Job):
         if not self._native.state_due():
             return
         self._to_keep = {
-            "generators": _torch_state.generators(),
+            "generators": _torch_state.generators(self._devices),
             "own_generators": self._objects.generators(),
             "buffers": {name: buffer.clone() for name, buffer in _torch_state.own_buffers(self._model, self._arena).items()},
         }
@@ -280,7 +333,8 @@ class Job(_job.Job):
         state, self._to_keep = self._to_keep, None
         state["optimizers"] = [optimizer.state_dict() for optimizer in self._optimizers]
         state["schedulers"] = self._schedulers.saved()
-        state["objects"] = self._objects.others()
+        state["objects"] = _torch_state.packed(self._objects.others())
+        state["own_generators"] = _torch_state.packed(state["own_generators"])
         self._native.save_state(_torch_state.encode(state))
 
     def _restore(self, state: bytes, step: int) -> None:
@@ -289,19 +343,20 @@ class Job(_job.Job):
             for optimizer, its_state in zip(self._optimizers, kept["optimizers"]):
                 optimizer.load_state_dict(its_state)
         self._schedulers.set(kept["schedulers"], step)
-        self._objects.set({**kept["objects"], **kept["own_generators"]})
+        own_generators = _torch_state.unpacked(kept["own_generators"], self._devices)
+        self._objects.set({**_torch_state.unpacked(kept["objects"], self._devices), **own_generators})
         for name, buffer in _torch_state.own_buffers(self._model, self._arena).items():
             if name in kept["buffers"]:
                 buffer.copy_(kept["buffers"][name])
-        self._generators_kept = (kept["generators"], kept["own_generators"])
-        _torch_state.set_generators(kept["generators"])
+        self._generators_kept = (kept["generators"], own_generators)
+        _torch_state.set_generators(kept["generators"], self._devices)
 
     def _resume_data(self) -> None:
         # Making the iterator of a DataLoader has drawn a number, which the start before had drawn at the epoch's begin.
         if self._generators_kept:
             generators, own = self._generators_kept
             self._generators_kept = None
-            _torch_state.set_generators(generators)
+            _torch_state.set_generators(generators, self._devices)
             self._objects.set(own)
 
     # ---- Data and evaluation ----
@@ -338,7 +393,7 @@ class Job(_job.Job):
             training = {module: module.training for module in self._model.modules()}
             self._model.eval()
             try:
-                with torch.no_grad(), _torch_state.KeepsGenerators():
+                with torch.no_grad(), _torch_state.KeepsGenerators(self._devices):
                     return function(self._model)
             finally:
                 for module, was_training in training.items():

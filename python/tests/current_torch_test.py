@@ -30,7 +30,8 @@ class CurrentTorch(unittest.TestCase):
     def check(self, version):
         python = package_index.environment_with(self, version, "numpy")
         print(self.run_program(python, "-c", "import torch; print('torch', torch.__version__)"), flush=True)
-        for name, arguments in {"torch_test": [], "torch_misuse_test": [], "torch_data_test": [], "examples_test": MPIRUN, "ranks_test": MPIRUN}.items():
+        alone = ("torch_test", "torch_misuse_test", "torch_data_test", "torch_staged_test")
+        for name, arguments in {**dict.fromkeys(alone, []), "examples_test": MPIRUN, "ranks_test": MPIRUN}.items():
             output = self.run_program(python, str(HERE / f"{name}.py"), *arguments)
             print(f"{name}: {output.strip().splitlines()[-1]}", flush=True)
             self.assertNotIn("skipped=", output, "this torch has all that the tests need")

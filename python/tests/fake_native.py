@@ -23,6 +23,8 @@ class FakeNative:
         self._memory = []
         self._pid = os.getpid()
         self.tensors = []
+        self.values_due_after = None  # Steps after which values are due; None: after all.
+        self.on_values = None  # If set: called while the library has the values, with (address, count) of all tensors.
         self.due_after = set()  # Steps after which a state is due.
         self.saved = {}  # By step.
         self.kept = None  # What an earlier start of the group has left: (state, step).
@@ -51,6 +53,7 @@ class FakeNative:
     def begin(self, steps_total, steps_per_epoch):
         self.calls.append("begin")
         self.plan = (steps_total, steps_per_epoch)
+        self._see_values()
         return self.first_step
 
     def gradient_ready(self, index):
@@ -69,7 +72,16 @@ class FakeNative:
         self.calls.append("end_step")
         self.samples = samples
         self.steps += 1
+        if self.values_due_after is None or self.steps in self.values_due_after:
+            self._see_values()
         return self.steps
+
+    def values_due(self):
+        return self.values_due_after is None or self.steps + 1 in self.values_due_after
+
+    def _see_values(self):
+        if self.on_values:
+            self.on_values([(tensor.values, math.prod(tensor.shape)) for tensor in self.tensors])
 
     def state_due(self):
         return self.steps in self.due_after and self.steps not in self.saved
@@ -84,6 +96,7 @@ class FakeNative:
     def with_center(self, work):
         self.calls.append("with_center")
         if not self.server_away:
+            self._see_values()
             work()
 
     def evaluated(self, accuracy, loss, samples):

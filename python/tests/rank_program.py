@@ -1,6 +1,7 @@
-"""A training script for ranks_test.py: rank_program.py SCENARIO FOLDER trains as a rank of a group and writes the parameters to FOLDER.
+"""A training script for ranks_test.py: rank_program.py SCENARIO FOLDER [DEVICE,...] trains as a rank of a group and writes the parameters to FOLDER.
 
-SCENARIO is the name of an entry of SCENARIOS, or of a function of this file for what is not training.
+SCENARIO is the name of an entry of SCENARIOS, or of a function of this file for what is not training. Each rank takes
+the device of its number, or the last one.
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 import hooke.torch as hooke  # noqa: E402
+from hooke import _torch_staging  # noqa: E402
 from hooke._native import _WORK  # noqa: E402
 from hooke._torch_sampler import order  # noqa: E402
 
@@ -32,6 +34,7 @@ OPTIMIZERS = {
     "momentum": lambda p: torch.optim.SGD(p, lr=0.02, momentum=0.9, weight_decay=1e-3, nesterov=True),
     "adamw": lambda p: torch.optim.AdamW(parameter_groups(list(p)), lr=0.003),
     "two": lambda p: two_optimizers(list(p)),
+    "fused": lambda p: torch.optim.AdamW(p, lr=0.003, fused=True),
 }
 # Scenario -> (optimizer, options of train).
 SCENARIOS = {
@@ -49,6 +52,17 @@ SCENARIOS = {
     # The last layer is float32.
     "mixed": ("momentum", {"types": "mixed", "tolerance": 0.05}),
     # With torch.compile, which the plain training does without. Its default backend runs g++, for a minute on two cores.
+    # With a GradScaler, whose work a fused optimizer does in its step.
+    "scaled": ("momentum", {"scaled": True, "clip": 0.05}),
+    "scaled_fused": ("fused", {"scaled": True}),
+    "autocast": ("adamw", {"autocast": True, "tolerance": 0.05}),
+    # As on a device, by copies between two places in host memory.
+    "staged": ("momentum", {"staged": True, "clip": 0.05}),
+    "staged_two_optimizers": ("two", {"staged": True, "accumulate": 2, "told": True, "no_sync": True}),
+    "staged_mixed": ("momentum", {"staged": True, "types": "mixed", "tolerance": 0.05}),
+    "staged_scaled_fused": ("fused", {"staged": True, "scaled": True, "accumulate": 2, "told": False}),
+    "staged_autocast": ("adamw", {"staged": True, "autocast": True, "tolerance": 0.05}),
+    "staged_compiled": ("adamw", {"staged": True, "compile": "after"}),
     "compiled_before_wrap": ("momentum", {"compile": "before"}),
     "compiled_after_wrap": ("adamw", {"compile": "after"}),
 }
@@ -82,9 +96,9 @@ def data():
     return TensorDataset(x, torch.stack([x[:, 0] * x[:, 1], x[:, 2].sin()], 1))
 
 
-def make(name, seed):
+def make(name, seed, device="cpu"):
     torch.manual_seed(seed)
-    model = Model()
+    model = Model().to(device)
     kind, options = SCENARIOS[name]
     if "types" in options:
         model.bfloat16()
@@ -95,9 +109,21 @@ def make(name, seed):
     return model, optimizer, scheduler, options
 
 
-def train(model, optimizer, scheduler, batches, clip=None, accumulate=1, job=None, no_sync=False, **_):
+def scaler_for(device):
+    """None where torch has none for the device: on the CPU before torch 2.3."""
+    if hasattr(torch.amp, "GradScaler"):
+        return torch.amp.GradScaler(device, init_scale=1024.0)
+    return torch.cuda.amp.GradScaler(init_scale=1024.0) if device == "cuda" else None
+
+
+def train(model, optimizer, scheduler, batches, clip=None, accumulate=1, job=None, no_sync=False, scaled=False, autocast=False, **_):
+    device = next(model.parameters()).device
+    scaler = scaler_for(device.type) if scaled else None
     for number, (x, y) in enumerate(batches, 1):
-        loss = nn.functional.mse_loss(model(x), y) / accumulate
+        x, y = x.to(device), y.to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=autocast):
+            loss = nn.functional.mse_loss(model(x), y) / accumulate
+        loss = scaler.scale(loss) if scaler else loss
         if no_sync and job and number % accumulate:
             with job.no_sync():
                 loss.backward()
@@ -105,11 +131,15 @@ def train(model, optimizer, scheduler, batches, clip=None, accumulate=1, job=Non
         loss.backward()
         if number % accumulate:
             continue
-        if clip:
-            nn.utils.clip_grad_norm_(model.parameters(), clip)
         optimizers = optimizer if isinstance(optimizer, list) else [optimizer]
+        if clip:
+            for each in optimizers if scaler else []:
+                scaler.unscale_(each)
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
         for each in optimizers:
-            each.step()
+            scaler.step(each) if scaler else each.step()
+        if scaler:
+            scaler.update()
         if scheduler:
             scheduler.step()
         for each in optimizers:
@@ -126,10 +156,18 @@ def plain(name, ranks, seed):
     return model.state_dict()
 
 
-def trained(name, folder):
+def stage():
+    """Makes every tensor count as a device's, in pieces of few bytes."""
+    _torch_staging.is_staged = lambda tensor: True
+    _torch_staging.PIECE_BYTES = 100
+
+
+def trained(name, folder, devices="cpu"):
     job = hooke.init()
     # Ranks that start from other values get rank 0's.
-    model, optimizer, scheduler, options = make(name, 1 + job.rank)
+    model, optimizer, scheduler, options = make(name, 1 + job.rank, devices.split(",")[: job.rank + 1][-1])
+    if options.get("staged"):
+        stage()
     told = options.get("accumulate", 1) if options.get("told") and not options.get("no_sync") else 1
     plain_model = model
     if options.get("compile") == "before":
@@ -141,7 +179,7 @@ def trained(name, folder):
     sampler = job.sampler(train_set, batch_size=BATCH)
     for _ in job.epochs(EPOCHS):
         train(model, optimizer, scheduler, DataLoader(train_set, batch_size=BATCH, sampler=sampler, num_workers=1), job=job, **options)
-    torch.save((job.step, job.seed, {name: value.clone() for name, value in plain_model.state_dict().items()}), f"{folder}/{job.rank}.pt")
+    torch.save((job.step, job.seed, {name: value.cpu().clone() for name, value in plain_model.state_dict().items()}), f"{folder}/{job.rank}.pt")
 
 
 def small(job):
@@ -178,6 +216,16 @@ def collectives(_):
         job.evaluate(lambda m: 1 / 0)
     except ZeroDivisionError:
         print(f"caught {job.rank}")
+
+
+def staged_collectives(_):
+    stage()
+    collectives(_)
+
+
+def staged_scaler_skip(_):
+    stage()
+    scaler_skip(_)
 
 
 def half(_):
@@ -407,6 +455,6 @@ def forks(_):
 if __name__ == "__main__":
     scenario = sys.argv[1]
     if scenario in SCENARIOS:
-        trained(scenario, sys.argv[2])
+        trained(scenario, *sys.argv[2:])
     else:
         globals()[scenario](sys.argv[2])

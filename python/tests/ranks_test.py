@@ -22,9 +22,9 @@ MPIRUN = []
 SECONDS = 120
 
 
-def run(scenario, folder=".", ranks=2):
+def run(scenario, folder=".", ranks=2, devices="cpu"):
     """Runs the scenario on so many ranks; on 0 without mpirun. Returns (exit status, output and errors)."""
-    return run_program([str(HERE / "rank_program.py"), scenario, str(folder)], ranks)
+    return run_program([str(HERE / "rank_program.py"), scenario, str(folder), devices], ranks)
 
 
 def run_program(arguments, ranks):
@@ -34,10 +34,10 @@ def run_program(arguments, ranks):
     return result.returncode, result.stdout
 
 
-class Training(unittest.TestCase):
-    def check(self, scenario, ranks):
+class Trains(unittest.TestCase):
+    def check(self, scenario, ranks, devices="cpu", tolerance=1e-5, apart=0.0):
         with tempfile.TemporaryDirectory() as folder:
-            status, output = run(scenario, folder, ranks)
+            status, output = run(scenario, folder, ranks, devices)
             self.assertEqual(status, 0, output)
             states = [torch.load(f"{folder}/{rank}.pt") for rank in range(ranks or 1)]
         steps, seed, first = states[0]
@@ -48,11 +48,13 @@ class Training(unittest.TestCase):
         self.assertEqual(set(plain), set(first))
         for name, value in plain.items():
             difference = (first[name] - value).abs().max().item()
-            self.assertLess(difference, rank_program.SCENARIOS[scenario][1].get("tolerance", 1e-5), f"{scenario}: {name}")
+            self.assertLess(difference, rank_program.SCENARIOS[scenario][1].get("tolerance", tolerance), f"{scenario}: {name}")
             self.assertEqual(first[name].dtype, value.dtype)
             for _, _, other in states[1:]:
-                torch.testing.assert_close(other[name], first[name], rtol=0, atol=0)
+                torch.testing.assert_close(other[name], first[name], rtol=0, atol=apart)
 
+
+class Training(Trains):
     def test_alone(self):
         self.check("momentum", 0)
 
@@ -61,7 +63,8 @@ class Training(unittest.TestCase):
 
 
 for name, (_, options) in rank_program.SCENARIOS.items():
-    test = unittest.skipIf("compile" in options and not hasattr(torch, "compile"), f"torch {torch.__version__} has no torch.compile")
+    old = ("compile" in options and not hasattr(torch, "compile")) or ("scaled" in options and not hasattr(torch.amp, "GradScaler"))
+    test = unittest.skipIf(old, f"torch {torch.__version__} has no torch.compile, and no GradScaler for the CPU")
     setattr(Training, f"test_{name}", test(lambda self, name=name: self.check(name, 2)))
 
 
@@ -85,10 +88,12 @@ class Ranks(unittest.TestCase):
         self.fails("other_types", "float32 parameter weight [3 x 3] on rank 0 and bfloat16 parameter weight [3 x 3] on rank 1")
 
     def test_collectives(self):
-        self.passes("collectives", "caught 0", "caught 1")
+        for scenario in ("collectives", "staged_collectives"):
+            self.passes(scenario, "caught 0", "caught 1")
 
     def test_overflow_on_one_rank_skips_the_step_on_all(self):
-        self.passes("scaler_skip")
+        for scenario in ("scaler_skip", "staged_scaler_skip"):
+            self.passes(scenario)
 
     def test_processes_of_the_data_loader(self):
         self.passes("forks", "forked 0", "forked 1")

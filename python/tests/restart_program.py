@@ -1,7 +1,8 @@
-"""A training script for restart_test.py: restart_program.py OPTIMIZER STEPS KILLS SEED OUT.
+"""A training script for restart_test.py: restart_program.py [staged_]OPTIMIZER STEPS KILLS SEED OUT.
 
 In each of the group's first KILLS starts a rank kills itself, at a moment that follows from the seed and the start, and
-in later starts at later steps. Rank 0 of each group writes what it has at the end to the file OUT and its group's number.
+in later starts at later steps. Rank 0 of each group writes what it has at the end to the file OUT and its group's
+number. With "staged_" the model trains as one on a device.
 """
 
 import os
@@ -19,6 +20,7 @@ from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 import hooke.torch as hooke  # noqa: E402
+from hooke import _torch_staging  # noqa: E402
 
 BATCH, SAMPLES = 4, 320
 OPTIMIZERS = {
@@ -46,6 +48,9 @@ def kill_after(seconds):
 
 
 def main(kind, steps, kills, seed, out):
+    if kind.startswith("staged_"):
+        kind = kind[len("staged_") :]
+        _torch_staging.is_staged = lambda tensor: True
     job = hooke.init()
     start = job.place.incarnation
     chance = random.Random(seed * 1000 + start)

@@ -63,7 +63,7 @@ class Restarts(unittest.TestCase):
 
     def test_one_group(self):
         """One group, killed at random moments, ends bitwise as one that was not: parameters, buffers, moments, and all else."""
-        for kind in ("adamw", "momentum"):
+        for kind in ("adamw", "staged_momentum"):
             _, plain = self.train(kind, "average")
             log, killed = self.train(kind, "average", kills=KILLS, seed=len(kind))
             starts = re.findall(r"start (\d+) at step (\d+): moments of ([0-9.]+)", log)
@@ -71,6 +71,13 @@ class Restarts(unittest.TestCase):
             self.assertGreaterEqual(len(starts), KILLS, log)
             self.assertTrue(any(int(step) > 0 for _, step, _ in starts), "no state but the first was used")
             self.check_equal(plain, killed)
+
+    def test_exchanges_of_a_model_on_a_device(self):
+        """They are those of a model in the job's memory, bitwise."""
+        for rule in ("elastic", "sync"):
+            _, plain = self.train("momentum", rule)
+            _, staged = self.train("staged_momentum", rule)
+            self.check_equal(plain, staged)
 
     def test_two_groups(self):
         """The killed group takes the center's values, and goes on with its momentum."""

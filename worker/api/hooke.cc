@@ -307,6 +307,15 @@ hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step
   });
 }
 
+hooke_code hooke_values_due(hooke_job* job, int* due) {
+  return Guarded(job, [&] {
+    if (due == nullptr) return absl::InvalidArgumentError("hooke_values_due: `due` is NULL");
+    const absl::StatusOr<bool> is_due = job->rank->ValuesDue();
+    if (is_due.ok()) *due = *is_due ? 1 : 0;
+    return is_due.status();
+  });
+}
+
 hooke_code hooke_state_due(hooke_job* job, int* due) {
   return Guarded(job, [&] {
     if (due == nullptr) return absl::InvalidArgumentError("hooke_state_due: `due` is NULL");

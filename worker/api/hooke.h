@@ -34,6 +34,14 @@
  * Values are float32, bfloat16 or float16 in host memory. hooke_tensor already has fields for device memory. This
  * version of the library refuses it in hooke_register, with a message that names the tensor.
  *
+ * Values elsewhere. A program may compute with values of its own, for instance in device memory. What hooke_register
+ * has moved is then a second copy, which the program keeps up to date.
+ *   It copies gradients and buffers to their registered places before hooke_gradient_ready or hooke_combine, and back
+ *   after hooke_combine.
+ *   It copies values to their registered places before hooke_begin, hooke_with_center, hooke_finish and hooke_leave,
+ * and before hooke_end_step if hooke_values_due. It copies them back after these calls, and when hooke_with_center
+ * calls its work.
+ *
  * 16-bit values. Tensors of bfloat16 and float16 may stand beside float32 ones.
  *   Gradients of 16 bits are averaged as such: added in float32, divided, and rounded once. A mean is infinite only if
  *   it is itself out of the type's range, or if a rank's gradient is infinite.
@@ -57,7 +65,7 @@ extern "C" {
 #endif
 
 /* Version of this interface. It grows by one if a function or a struct changes. */
-#define HOOKE_API_VERSION 3
+#define HOOKE_API_VERSION 4
 
 /* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
 typedef struct hooke_job hooke_job;
@@ -214,6 +222,13 @@ typedef struct hooke_step {
  * HOOKE_INVALID_ARGUMENT: the loss is not finite on any rank, although it was given: training has diverged.
  */
 hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step);
+
+/*
+ * Returns 1 in `*due` if the next hooke_end_step reads or changes the registered values; for programs that keep their
+ * values elsewhere. Between hooke_combine and hooke_end_step; not collective; the same on all ranks.
+ * HOOKE_FAILED_PRECONDITION: called at another time.
+ */
+hooke_code hooke_values_due(hooke_job* job, int* due);
 
 /* ---- The program's own state ---- */
 

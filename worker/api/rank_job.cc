@@ -333,6 +333,15 @@ absl::StatusOr<uint64_t> RankJob::EndStep(const hooke_step& done) {
   return step_;
 }
 
+absl::StatusOr<bool> RankJob::ValuesDue() const {
+  if (absl::Status status = CheckStage(Stage::kTraining, "hooke_values_due", "training has not begun or has ended");
+      !status.ok()) {
+    return status;
+  }
+  if (!combined_) return absl::FailedPreconditionError("hooke_values_due: call hooke_combine first");
+  return training_->EndStepUsesVector();
+}
+
 absl::StatusOr<bool> RankJob::StateDue() const {
   if (!lost_.ok()) return lost_;
   return stage_ == Stage::kTraining && training_->StateDue();

@@ -53,6 +53,7 @@ class RankJob {
   absl::Status GradientReady(size_t index);
   absl::StatusOr<float> Combine(float loss, uint8_t* used);
   absl::StatusOr<uint64_t> EndStep(const hooke_step& done);
+  absl::StatusOr<bool> ValuesDue() const;
   absl::StatusOr<bool> StateDue() const;
   absl::Status SaveState(absl::string_view own);
   absl::StatusOr<std::optional<GroupTraining::OwnState>> SavedState() const;

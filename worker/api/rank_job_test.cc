@@ -55,6 +55,13 @@ class Program {
     return all;
   }
 
+  void SetAll(const std::vector<float>& all) const {
+    auto from = all.begin();
+    for (size_t i = 0; i < 3; ++i) {
+      for (float& value : Values(i)) value = *from++;
+    }
+  }
+
   void Backward(float target) const {
     for (size_t i = 0; i < 2; ++i) {
       const absl::Span<float> values = Values(i);
@@ -240,6 +247,7 @@ TEST_F(RankJobTest, OrderOfCalls) {
     expect(job.Register(absl::MakeSpan(program.tensors)), "tensors are registered already");
     expect(job.Begin({}).status(), "training has begun already");
     expect(job.EndStep({}).status(), "there was no hooke_combine since the last step");
+    expect(job.ValuesDue().status(), "call hooke_combine first");
     EXPECT_TRUE(job.GradientReady(1).ok());
     expect(job.GradientReady(1), "the gradient of bias is ready already");
     EXPECT_EQ(job.GradientReady(2).code(), absl::StatusCode::kInvalidArgument) << "a buffer has no gradient";
@@ -314,6 +322,48 @@ TEST_F(RankJobTest, ExchangesAndEnds) {
       EXPECT_EQ(all, center);
     });
   }
+}
+
+// A program that keeps its values elsewhere ends with the same values as one that does not. At all times when it need
+// not copy them, the registered values are NaN.
+TEST_F(RankJobTest, ValuesElsewhere) {
+  UseServer();
+  std::vector<float> expected;
+  Run(2, [&](RankJob& job, Program& program, int rank) {
+    Begin(job, program, {});
+    Train(job, program, 7, 3);
+    EXPECT_TRUE(job.Finish().ok());
+    if (rank == 0) expected = program.All();
+  });
+  server_.Forget();
+  const std::vector<float> nothing(9, std::nanf(""));
+  Run(2, [&](RankJob& job, Program& program, int) {
+    Begin(job, program, {});
+    std::vector<float> own = program.All();
+    std::string due;
+    while (job.step() < 7) {
+      program.SetAll(own);
+      program.Backward(3);
+      const float count = program.Values(2)[0];
+      program.SetAll(nothing);
+      program.Values(2)[0] = count;
+      ASSERT_TRUE(job.Combine(1, nullptr).ok());
+      own.back() = program.Values(2)[0];
+      program.SetAll(own);
+      program.Step();
+      own = program.All();
+      const bool values_due = *job.ValuesDue();
+      due += values_due ? "x" : "-";
+      if (!values_due) program.SetAll(nothing);
+      ASSERT_TRUE(job.EndStep({4, 0}).ok());
+      if (values_due) own = program.All();
+      program.SetAll(nothing);
+    }
+    EXPECT_EQ(due, "--x--x-");
+    program.SetAll(own);
+    EXPECT_TRUE(job.Finish().ok());
+    EXPECT_EQ(program.All(), expected);
+  });
 }
 
 // Inside WithCenter, the tensors have the center's values. Afterwards they have the group's own values again.

@@ -241,6 +241,11 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
   return mean;
 }
 
+bool GroupTraining::EndStepUsesVector() const {
+  const ExchangePlan plan = PlanAfter(step_ + 1);
+  return plan.begins || plan.finishes || TakesState(step_ + 1, plan);
+}
+
 absl::Status GroupTraining::EndStep(const StepDone& done) {
   step_ = done.step;
   if (exchange_ != nullptr) {
@@ -258,7 +263,7 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
   if (plan.begins || plan.finishes) GatherNarrow();
   if (absl::Status status = Exchange(plan); !status.ok()) return status;
   if (plan.begins || plan.finishes) ScatterNarrow();
-  if (state_ == nullptr || !TakesState(plan)) return absl::OkStatus();
+  if (!TakesState(step_, plan)) return absl::OkStatus();
   if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
   GatherNarrow();
   state_->Take(step_, deps_.arena->vector());
@@ -275,8 +280,8 @@ void GroupTraining::ScatterNarrow() const {
 
 // Returns whether to take a state after this step. A state is taken right after an exchange, because a restarted group
 // goes on from there. Under kNone it is taken after any step.
-bool GroupTraining::TakesState(const ExchangePlan& plan) const {
-  if (!state_->wanted() || step_ >= options_.rhythm.steps_total) return false;
+bool GroupTraining::TakesState(uint64_t step, const ExchangePlan& plan) const {
+  if (state_ == nullptr || !state_->wanted() || step >= options_.rhythm.steps_total) return false;
   if (options_.rule == RuleName::kNone) return true;
   return plan.begins && (plan.waits || !KeepsValues());
 }

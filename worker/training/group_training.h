@@ -135,6 +135,10 @@ class GroupTraining {
   // that EndStep does not count has no other effect.
   absl::StatusOr<float> Combine(float loss, double learning_rate);
 
+  // Returns whether the next EndStep reads or changes the arena's vector. The result is the same on all ranks. Valid
+  // between Combine and EndStep. A caller that keeps its values elsewhere copies them if it is so.
+  bool EndStepUsesVector() const;
+
   // Collective. Counts a step whose gradients are combined: done.step is the number of steps with this one. Exchanges
   // with the center if it is time.
   absl::Status EndStep(const StepDone& done);
@@ -174,7 +178,7 @@ class GroupTraining {
   void NoteRestart(uint64_t first_step);
   bool KeepsValues() const;
   bool HasState() const;
-  bool TakesState(const ExchangePlan& plan) const;
+  bool TakesState(uint64_t step, const ExchangePlan& plan) const;
   void GatherNarrow() const;
   void ScatterNarrow() const;
   void OpenExchange(const Attached& attached);
