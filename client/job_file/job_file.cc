@@ -2,13 +2,8 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -18,7 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
+#include "client/job_file/file_problems.h"
+#include "client/job_file/key_names.h"
+#include "client/job_file/read_text.h"
 #include "client/job_file/yaml_document.h"
 #include "client/job_file/yaml_sites.h"
 #include "client/job_file/yaml_texts.h"
@@ -33,102 +30,6 @@
 
 namespace hooke {
 namespace {
-
-std::string Join(absl::string_view section, absl::string_view name) {
-  return section.empty() ? std::string(name) : absl::StrCat(section, ".", name);
-}
-
-bool IsSection(absl::string_view path) {
-  return absl::c_any_of(JobKeys(),
-                        [path](const JobKey& key) { return absl::StartsWith(key.path, absl::StrCat(path, ".")); });
-}
-
-// Returns the names of keys and sections directly in a section, in the order of the documentation.
-std::vector<std::string> NamesIn(absl::string_view section) {
-  std::vector<std::string> names;
-  for (const JobKey& key : JobKeys()) {
-    absl::string_view rest = key.path;
-    if (!section.empty() && !absl::ConsumePrefix(&rest, absl::StrCat(section, "."))) continue;
-    std::string name(rest.substr(0, rest.find('.')));
-    if (!absl::c_linear_search(names, name)) names.push_back(std::move(name));
-  }
-  return names;
-}
-
-// Suggests a similar name in the same section. If there is none, suggests a key elsewhere with exactly that name.
-std::string DidYouMean(absl::string_view section, absl::string_view name) {
-  std::string guess = Nearest(name, NamesIn(section));
-  for (const JobKey& key : JobKeys()) {
-    if (guess.empty() && absl::EndsWith(absl::StrCat(".", key.path), absl::StrCat(".", name))) guess = key.path;
-  }
-  return guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)");
-}
-
-// Reads the start of a file. It reads at most `bytes_max` + 1 bytes, so that the caller notices a longer file.
-absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::FailedPreconditionError(absl::StrCat("cannot be read: ", std::strerror(errno)));
-  std::string text(bytes_max + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in.bad()) return absl::FailedPreconditionError("cannot be read");
-  text.resize(static_cast<size_t>(in.gcount()));
-  return text;
-}
-
-absl::StatusOr<std::string> ReadJsonFile(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::file_status there = std::filesystem::status(path, error);
-  // Reading a pipe could wait forever.
-  const bool plain = !std::filesystem::exists(there) || std::filesystem::is_regular_file(there);
-  absl::StatusOr<std::string> text =
-      plain ? ReadStart(path, kJsonBytesMax)
-            : absl::FailedPreconditionError(std::filesystem::is_directory(there)
-                                                ? "is a folder"
-                                                : "is no plain file, but a device, pipe or socket");
-  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(Escaped(path), " ", text.status().message()));
-  if (text->size() > kJsonBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(Escaped(path), " is larger than 64 KiB"));
-  }
-  if (!nlohmann::json::accept(*text)) return absl::InvalidArgumentError(absl::StrCat(Escaped(path), " is not JSON"));
-  return text;
-}
-
-struct LineProblem {
-  int line;
-  std::string text;  // "KEY: the fault".
-};
-
-// Returns one line for each of the first problems, in the order of the file, and a line with the number of further
-// ones.
-std::string ProblemsText(absl::string_view file, std::vector<LineProblem> problems, uint64_t left_out = 0) {
-  absl::c_stable_sort(problems, [](const LineProblem& a, const LineProblem& b) { return a.line < b.line; });
-  if (problems.size() > kProblemsListed) {
-    left_out += problems.size() - kProblemsListed;
-    problems.resize(kProblemsListed);
-  }
-  std::vector<std::string> lines;
-  lines.reserve(problems.size() + 1);
-  for (const LineProblem& problem : problems) {
-    lines.push_back(absl::StrCat(Escaped(file), ":", problem.line, ": ", problem.text));
-  }
-  if (left_out > 0) {
-    lines.push_back(
-        absl::StrCat(Escaped(file), ": ", left_out, " more problem", left_out == 1 ? "" : "s", "; mend these first"));
-  }
-  return absl::StrJoin(lines, "\n");
-}
-
-// Returns the line of a key. If the file does not have the key, it is the line of the innermost section around it, or
-// 1.
-int LineOfKey(const std::map<std::string, int>& lines, absl::string_view path) {
-  while (true) {
-    const auto found = lines.find(std::string(path));
-    if (found != lines.end()) return found->second;
-    const size_t dot = path.rfind('.');
-    if (dot == path.npos) return 1;
-    path = path.substr(0, dot);
-  }
-}
 
 class JobFileParser {
  public:
@@ -184,7 +85,7 @@ class JobFileParser {
         continue;
       }
       const std::string name = Shortened(entry.first.Scalar());
-      const std::string path = Join(section, name);
+      const std::string path = KeyPath(section, name);
       const auto [first, inserted] = seen.emplace(name, line);
       if (!inserted) {
         Add(line, path, absl::StrCat("is given twice, first in line ", first->second, "; keep one"));
@@ -203,7 +104,7 @@ class JobFileParser {
         given_.emplace(path, Given{entry.second, line});
       } else {
         // Counts the name that was probably meant as wrong, so that the key is not checked with its default.
-        wrong_.insert(Join(section, Nearest(name, NamesIn(section))));
+        wrong_.insert(KeyPath(section, Nearest(name, NamesIn(section))));
         Add(line, path, absl::StrCat("unknown key; ", AllowedIn(section), DidYouMean(section, name)));
       }
     }

@@ -1,0 +1,71 @@
+// Attaching to a center on two servers, and pulling it.
+
+#include "worker/exchange/center_client.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "worker/exchange/exchange_client.h"
+#include "worker/exchange/exchange_fixture.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Attach creates the center from the first group's values. It waits where a server answers WAIT. It returns the lowest
+// sequence of the servers.
+TEST_F(ExchangeTest, AttachCreatesThenResumes) {
+  servers_[1]->MakeWait(3);
+  std::vector<float> initial = Ramp(1, 0.5f);
+  absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + absl::Seconds(10));
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  EXPECT_EQ(attached->last_sequence, 0u);
+  EXPECT_EQ(attached->window_blocks, 16u);
+  EXPECT_EQ(Center(), initial);
+
+  std::vector<float> group = Ramp(2, 0);
+  ExpectAllOk(Client()->Exchange(Call(48), group, Into(group)));
+  servers_[0]->SetReachable(false);
+  EXPECT_EQ(Client()->Exchange(Call(64, absl::Milliseconds(50)), group, Into(group))[0].status.code(),
+            absl::StatusCode::kDeadlineExceeded);
+  servers_[0]->SetReachable(true);
+  attached = center_->Attach(Ramp(9, 9), absl::Now() + absl::Seconds(10));
+  ASSERT_TRUE(attached.ok());
+  EXPECT_EQ(attached->last_sequence, 48u);
+
+  std::vector<float> pulled(kValues);
+  ASSERT_TRUE(center_->Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10)).ok());
+  EXPECT_EQ(pulled, Center());
+}
+
+// An attach that cannot succeed ends at its deadline and names the server and its last error.
+TEST_F(ExchangeTest, AttachNamesTheServerThatDoesNotAnswer) {
+  servers_[1]->SetReachable(false);
+  absl::StatusOr<Attached> attached = center_->Attach(Ramp(1, 0), absl::Now() + absl::Milliseconds(300));
+  EXPECT_EQ(attached.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(attached.status().message()), HasSubstr("second:2"));
+  EXPECT_THAT(std::string(attached.status().message()), HasSubstr("connection refused"));
+}
+
+// A center of another model is refused. The error names the first parameter that differs.
+TEST_F(ExchangeTest, PullRefusesAnotherLayout) {
+  Attach(Ramp(1, 0));
+  CenterOptions other;
+  other.sender = sender_;
+  other.layout.parameters.push_back({"v", {2, kValues / 2}});
+  other.partition = Partition(kValues);
+  other.servers = {calls_[0].get(), calls_[1].get()};
+  std::vector<float> pulled(kValues);
+  absl::Status status = CenterClient(other).Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("parameter 0 of the center is w float32 [737380] but the model has v float32 [2, 368690]"));
+}
+
+}  // namespace
+}  // namespace hooke
