@@ -5,17 +5,19 @@
 // ClusterState under one mutex, plus one writer thread. It knows no gRPC: service.h adds that, and tests call this
 // class directly.
 //
-// Thread-safe. The caller reads the clocks and passes `now`. Only ReadLog, ListProfiles and ReadProfile do I/O on the
-// calling thread. Daemons' calls and Tick never wait for the store; Submit, Cancel and Forget wait for it up to 10 s.
+// Thread-safe. The caller reads the clocks and passes `now`. With Writer::kThread only Create, ReadLog, ListProfiles
+// and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store; Submit, Cancel
+// and Forget wait for it, up to `store_timeout`.
 //
 // The effects of a change go four ways:
-// - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
-//   stops, clock echoes, and acknowledgements of events that changed no record. OnReady and TakeReady report sessions
-//   that have such commands.
+// - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock echoes,
+//   and acknowledgements for jobs without an unstored change. OnReady and TakeReady report the sessions that have such
+//   commands, unless these are only acknowledgements.
 // - Records, log lines and profiles go to the writer.
-// - Starts, and acknowledgements of events that changed a record, are held until the writer has stored that record.
-// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets. If the store fails, the
-// writer tries it again each second. Meanwhile everything else goes on.
+// - Starts wait until the writer has stored the job's record. So do acknowledgements for a job whose record has an
+//   unstored change.
+// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.\n\nIf the store fails, the
+//   writer tries it again each second. Meanwhile everything else goes on.
 
 #include <functional>
 #include <map>
@@ -79,9 +81,9 @@ class Coordinator {
 
   // ---- Users ----
 
-  // Returns the job's id once the job is stored. The same submission_id again gives the same id, so it is always safe
-  // to try again. RESOURCE_EXHAUSTED: too many jobs, or the store's disk is full. INTERNAL: the store's disk fails or
-  // does not answer. UNAVAILABLE: the same submission is being stored.
+  // Returns the job's id once the job is stored. While the job is known, the same submission_id gives the same id, so
+  // it is safe to try again. Errors are those of ClusterState::BeginSubmit and of the store. INTERNAL also means that
+  // the store's disk does not answer.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, Instant now);
   // Tells the job's groups to stop at once. Returns the job's status once its end is stored. NOT_FOUND: no such job.
   // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
@@ -108,11 +110,11 @@ class Coordinator {
   // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile. DATA_LOSS: its
   // file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
-  // Returns whether the job has ended and every line about it is written. The last line is written some time after the
-  // job's end.
+  // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
+  // That comes some time after the job's end.
   bool LogIsComplete(const std::string& job_id);
-  // Waits until the job's version differs from `seen`, `timeout` of real time has passed, or Stop is called. Then
-  // returns the job's version.
+  // Waits until ClusterState::Changes of the job differs from `seen`, `timeout` of real time has passed, or Stop is
+  // called. Then returns Changes.
   uint64_t WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout);
 
   // ---- Daemons ----
@@ -203,7 +205,7 @@ class Coordinator {
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   WriteQueue queue_ ABSL_GUARDED_BY(mutex_);
-  Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that changed something.
+  Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that may have changed something.
   absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // The result of the last attempt to store changes.
   // The steady time before which changes are not stored again after a failure.
   absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();

@@ -92,7 +92,7 @@ absl::Status FileCalls::Fetch(const v1::FetchFilesRequest& request, grpc::Server
         absl::StrCat("1 to ", kContentsMax, " contents can be fetched at once, not ", request.sha256_size()));
   }
   const std::vector<std::string> wanted(request.sha256().begin(), request.sha256().end());
-  // A repeated one could be read from the disk 10000 times for one small request.
+  // A repeated content could be read from the disk thousands of times for one small request.
   if (std::set<std::string>(wanted.begin(), wanted.end()).size() != wanted.size()) {
     return absl::InvalidArgumentError("a content is asked for twice");
   }
