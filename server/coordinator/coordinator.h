@@ -10,14 +10,16 @@
 // and Forget wait for it, up to `store_timeout`.
 //
 // The effects of a change go four ways:
-// - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock echoes,
+// - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock
+// echoes,
 //   and acknowledgements for jobs without an unstored change. OnReady and TakeReady report the sessions that have such
 //   commands, unless these are only acknowledgements.
 // - Records, log lines and profiles go to the writer.
 // - Starts wait until the writer has stored the job's record. So do acknowledgements for a job whose record has an
 //   unstored change.
-// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.\n\nIf the store fails, the
-//   writer tries it again each second. Meanwhile everything else goes on.
+// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.
+//
+// If the store fails, the writer tries it again each second. Meanwhile everything else goes on.
 
 #include <functional>
 #include <map>

@@ -376,7 +376,7 @@ TEST_F(CoordinatorTest, ListsTheNewestJobs) {
   EXPECT_EQ(list.left_out, 1u);
 }
 
-// A worker can write only into the logs of groups that it runs. A line that is too long is cut.
+// A worker can write only lines of groups that it runs into a job's log. A line that is too long is cut.
 TEST_F(CoordinatorTest, TakesLogLinesOnlyOfTheWorkersOwnGroups) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -37,8 +37,9 @@ class ExchangeSession {
   }
 
   // Takes one message, and waits for other groups if it must. True: send `answer`. False: the message was the opening,
-  // which has no answer. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock, and
-  // INVALID_ARGUMENT. After an error some of the message's blocks may have been applied.
+  // which has no answer. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and Shard::ApplyBlock.
+  // INVALID_ARGUMENT: the message is malformed. FAILED_PRECONDITION: the center has diverged, so that the answer cannot
+  // be encoded. After an error some of the message's blocks may have been applied.
   absl::StatusOr<bool> Receive(const grpc::ByteBuffer& message, grpc::ByteBuffer* answer);
   // Returns the rank that sends on this stream. Valid after the opening.
   const v1::Sender& sender() const { return sender_; }
@@ -98,7 +99,8 @@ class InitializeSession {
   // Takes one message. True: more are expected. False: the center already has values; call Finish next.
   absl::StatusOr<bool> Receive(absl::Time now, const grpc::ByteBuffer& message);
   // Completes the initialization. Call it when the sender has sent everything. After OK the shard has its values, also
-  // on disk. INVALID_ARGUMENT: a block is missing.
+  // on disk. INVALID_ARGUMENT: the opening or a block is missing. Other errors are those of
+  // ParameterStore::FinishInitialize.
   absl::Status Finish();
 
  private:

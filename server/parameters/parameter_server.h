@@ -12,7 +12,8 @@
 //   (*parameters)->Stop();             // First: ends open streams and writes the last snapshots.
 //   grpc_server->Shutdown(deadline);   // Then. Destroy the ParameterServer only after this.
 //
-// All methods are thread-safe. Several ParameterServers live in one process without knowing of each other.
+// Call LoadInBackground and Stop from one thread; the other methods are thread-safe. Several ParameterServers can live
+// in one process without knowing of each other.
 
 #include <cstdint>
 #include <memory>
@@ -63,17 +64,18 @@ struct ParameterServerStats {
   std::vector<std::pair<std::string, uint64_t>> disk_jobs;
 };
 
-// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of these methods asks for the
-// key of the caller's job, or checks that the caller's credential is for that job.
+// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of them but Locate asks for
+// the key of the caller's job, or checks that the caller's credential is for that job. Locate tells all callers where
+// this server accepts exchanges, and asks for the key for anything else.
 std::set<std::string> MethodsForRanks();
 
 class ParameterServer {
  public:
   // Finds every job in storage, and starts the thread that writes new snapshots. It reads no values, so it is quick
-  // however many and large the centers are. A job's newest readable snapshot is loaded when a call needs it, or by
-  // LoadInBackground. Unreadable snapshots are logged. If no snapshot of a job is readable, all its calls get
-  // DATA_LOSS. If there is no room for a job's shard, its calls get UNAVAILABLE until the next start. INVALID_ARGUMENT:
-  // an option is missing or out of range. Other errors are those of the storage.
+  // however large the centers are. A job's newest readable snapshot is loaded when a call needs it, or by
+  // LoadInBackground. Unreadable snapshots are logged. If all snapshots of a job are damaged, its calls get DATA_LOSS.
+  // If the disk cannot read them, or there is no room for the shard, its calls get UNAVAILABLE until the next start.
+  // INVALID_ARGUMENT: an option is missing or out of range. Other errors are those of the storage.
   static absl::StatusOr<std::unique_ptr<ParameterServer>> Create(const ParameterServerOptions& options);
 
   // Calls Stop().
