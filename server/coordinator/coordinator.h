@@ -113,7 +113,7 @@ class Coordinator {
   // file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
   // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
-  // That comes some time after the job's end.
+  // It returns true only some time after the job's end.
   bool LogIsComplete(const std::string& job_id);
   // Waits until ClusterState::Changes of the job differs from `seen`, `timeout` of real time has passed, or Stop is
   // called. Then returns Changes.

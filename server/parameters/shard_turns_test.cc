@@ -1,4 +1,4 @@
-// Turns of a shard that wait as queue entries. One thread acts as all groups, in virtual time.
+// Turns of a shard that wait as queue entries. One thread acts as all groups. Deadlines come in virtual time.
 
 #include <gtest/gtest.h>
 
