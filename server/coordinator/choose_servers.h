@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_CHOOSE_SERVERS_H_
 #define HOOKE_SERVER_COORDINATOR_CHOOSE_SERVERS_H_
 
-// Which servers hold the center of a job whose first group is about to start? A pure function of plain values. It is
-// made once for a job, because the center's shards then lie on these servers.
+// Which servers hold the center of a job whose first group is about to start? A pure function of plain values. The
+// choice is made once for a job, because the center's shards then lie on these servers.
 
 #include <cstdint>
 #include <string>

@@ -141,7 +141,7 @@ class ClusterState {
  private:
   // The part of a group's state that comes from reports and is not stored.
   struct LiveGroup {
-    v1::RankProgress progress;  // Rank 0's last report in this incarnation.
+    v1::RankProgress progress;  // Rank 0's last progress in this incarnation.
     bool has_progress = false;
     // The job's servers that a rank of this incarnation misses, by rank.
     std::map<uint32_t, std::vector<v1::AbsentServer>> absent;

@@ -91,9 +91,10 @@ class Coordinator {
   // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
   // not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
-  // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once that is stored;
-  // only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store. After an
-  // error of the store the job is gone, but a coordinator that restarts before the store recovers knows it again.
+  // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once the removal is
+  // stored; only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store.
+  // After an error of the store the job is gone, but a coordinator that restarts before the store recovers knows it
+  // again.
   absl::StatusOr<v1::JobStatus> Forget(const std::string& job_id, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
   // Returns as many of the newest jobs as fit into `bytes_max`.
@@ -109,8 +110,8 @@ class Coordinator {
   // Returns the ranks whose profiles are kept, at least one. If the job has ended, first waits up to a second for
   // profiles that are still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
-  // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile. DATA_LOSS: its
-  // file is damaged.
+  // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile, or its write
+  // was cut short. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
   // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
   // It returns true only some time after the job's end.
@@ -146,8 +147,8 @@ class Coordinator {
   // Returns the sessions that are to be ended, or that have more to send than acknowledgements that never waited for
   // the store. It returns a session only once, until there is something new to send.
   std::vector<Ready> TakeReady();
-  // Sets a function `tell`, which is called when TakeReady has something new. Any thread may call it, without locks,
-  // and for a moment even after another OnReady. `tell` must return soon, and may be null.
+  // Sets a function `tell`, which is called when TakeReady has something new. It is called on any thread, without a
+  // lock, and for a moment even after another OnReady. `tell` must return soon, and may be null.
   void OnReady(std::function<void()> tell);
 
   // ---- Time ----
@@ -175,7 +176,8 @@ class Coordinator {
   // Waits for `signal`, at most until `deadline` on SteadyTime's clock. It may return early. False, without a wait, if
   // the deadline has passed.
   bool Wait(SteadyCondition& signal, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Passes the effects of the last change to the writer and the sessions, and wakes the threads that wait for them.
+  // Passes the effects of the last change to the writer, the sessions and TakeDials. Wakes the writer, and the threads
+  // that watch a changed job.
   void Apply(Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(SessionId id, const std::string& why, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

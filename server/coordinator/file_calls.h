@@ -51,7 +51,7 @@ class FileCalls {
 
  private:
   struct RunningUpload {
-    absl::Duration heard;  // When the last chunk came; steady.
+    absl::Duration heard;  // When it began, or its last chunk came; steady.
     bool ended = false;    // It stood still, and was ended.
   };
 

@@ -105,7 +105,7 @@ class FileStore {
  private:
   struct Stored {
     uint64_t bytes = 0;
-    absl::Duration asked;  // The last upload or question, or when a job was last seen to name it.
+    absl::Duration asked;  // When somebody last uploaded it or asked for it, or a job was last seen to name it.
     bool leaving = false;  // Its file is being removed.
   };
 
