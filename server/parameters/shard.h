@@ -254,7 +254,7 @@ class Shard {
   void Schedule(absl::Time when, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex)
       ABSL_LOCKS_EXCLUDED(look_mutex_);
   absl::Time LookAt(uint64_t index) const;
-  // Looks at one block and returns its new LookAt.
+  // Looks at one block, calls Finish, and returns LookAt of the block.
   absl::Time LookAndFinish(uint64_t index);
   void LookAtAllBlocks(Ends& ends) ABSL_LOCKS_EXCLUDED(look_mutex_);
   // Looks at all blocks if groups have come or gone, then calls the continuations of all turns that have ended. Call it
@@ -300,7 +300,8 @@ class Shard {
   mutable absl::Mutex look_mutex_;  // Last in the lock order.
   // The earliest Block::look_at of all blocks, or an earlier time.
   absl::Time look_at_ ABSL_GUARDED_BY(look_mutex_) = absl::InfiniteFuture();
-  // The earliest one that was scheduled since the last look at all blocks began. Such a look schedules all again.
+  // The earliest Block::look_at that was scheduled since the last look at all blocks began. Such a look schedules each
+  // block again in which a turn still waits.
   absl::Time scheduled_ ABSL_GUARDED_BY(look_mutex_) = absl::InfiniteFuture();
   uint64_t looks_ ABSL_GUARDED_BY(look_mutex_) = 0;  // Looks at all blocks that have begun.
 
