@@ -73,7 +73,8 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   EXPECT_EQ(w1.unseen() + w2.unseen(), 0u);
 }
 
-// A group's status lists each server that a rank misses, with the earliest time. The job's status has the last setback.
+// A group's status lists each server that a rank misses, with the time at which the first rank began to miss it. The
+// job's status has the last setback.
 TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
   Heartbeat("a:1");
   FakeWorker w1("w1", 4);

@@ -66,7 +66,7 @@ struct ParameterServerStats {
 
 // Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of them but Locate asks for
 // the key of the caller's job, or checks that the caller's credential is for that job. Locate tells all callers where
-// this server accepts exchanges, and asks for the key for anything else.
+// this server accepts exchanges; the rest of its answer needs the key.
 std::set<std::string> MethodsForRanks();
 
 class ParameterServer {

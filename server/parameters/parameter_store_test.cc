@@ -35,7 +35,7 @@ using ::testing::IsEmpty;
 
 using ParameterStoreTest = TestStore;
 
-// Only what changed is written, and two versions are kept.
+// Only a shard that changed is written, and two snapshots of it are kept.
 TEST_F(ParameterStoreTest, WritesChangedShardsOnly) {
   MakeCenter({});
   ASSERT_TRUE(store_->SnapshotChanged().ok());
