@@ -4,8 +4,8 @@
 // One job's shard of the center on this server: the values, the rule that changes them, and the exchange that each
 // group last applied to each block.
 //
-// shard_exchange.cc applies a block, and shard_rounds.cc has what rounds add. Under a rule without rounds, Begin,
-// ApplyTurn, ApplyAtOnce and Update apply an exchange.
+// shard_exchange.cc applies a block, shard_rounds.cc has what rounds add, and shard_waits.cc has deadlines and
+// continuations. Under a rule without rounds, Begin, ApplyTurn, ApplyAtOnce and Update apply an exchange.
 //
 // A shard knows no RPCs and no files, it has no threads, and deadlines use the clock that it is given. Thread-safe:
 // exchanges of different blocks run in parallel, exchanges of one block one after another.
