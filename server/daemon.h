@@ -34,8 +34,8 @@ struct ServerOptions {
   // HOST:PORT that ranks and the coordinator dial; empty: as `listen`, with this host's name for 0.0.0.0 and [::].
   std::string advertise;
   std::string coordinator;  // HOST:PORT of the coordinator to join; empty: be the coordinator.
-  // With a token, callers must have it, or for their own job's center the credential that it makes. Without one,
-  // whoever reaches this server may call it.
+  // With a token, callers must have it. Ranks may instead have the credential that is made from it for their job's
+  // center. Without a token, whoever reaches this server may call it.
   ClusterToken token;
   std::string state_dir;  // Made if necessary; no other server may use it.
   absl::Duration snapshot_interval = absl::Seconds(30);
@@ -49,8 +49,8 @@ struct ServerOptions {
   // Files that jobs send to their groups, at the coordinator; > 0.
   uint64_t files_max_bytes = uint64_t{1} << 30;     // Of one job.
   uint64_t files_total_bytes = uint64_t{10} << 30;  // Of all jobs together.
-  // Stop calls it once, when everything is on disk and only gRPC's connections and threads must still end. May be
-  // empty.
+  // Stop calls it after it has tried to write the last snapshots, before it waits for gRPC's connections and threads.
+  // May be empty.
   std::function<void()> on_saved;
   std::string version;
   std::shared_ptr<spdlog::logger> logger;
@@ -58,8 +58,8 @@ struct ServerOptions {
 
 class ServerDaemon {
  public:
-  // After OK it serves. UNAVAILABLE: it cannot listen. FAILED_PRECONDITION: another server uses the state folder. Other
-  // errors are those of the job store and of ParameterServer::Create.
+  // After OK it serves. UNAVAILABLE: it cannot listen. INVALID_ARGUMENT: an address is malformed. Other errors are
+  // those of ServerFolder::Open and ParameterServer::Create, and of the stores that a coordinator opens in its folder.
   static absl::StatusOr<std::unique_ptr<ServerDaemon>> Start(ServerOptions options);
 
   // Calls Stop().

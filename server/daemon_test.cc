@@ -89,7 +89,7 @@ bool WaitUntil(const std::function<bool()>& done) {
   return true;
 }
 
-// The listed servers at `address`.
+// Returns the listed servers at `address`.
 std::vector<v1::NodeStatus> ServersAt(v1::Coordinator::Stub& stub, const std::string& address) {
   v1::ListNodesResponse nodes;
   EXPECT_TRUE(stub.ListNodes(Context().get(), {}, &nodes).ok());
@@ -212,7 +212,7 @@ TEST_F(DaemonTest, SaysThatAnAdvertisedAddressCannotBeReached) {
   EXPECT_THAT(ServersAt(*stub, "127.0.0.1:1"), testing::IsEmpty());
 }
 
-// Two servers with one address are two. The one that is not there is told who is, and gets nothing.
+// Two servers that advertise one address count as two. The one that does not answer there is told so, and gets no job.
 TEST_F(DaemonTest, TwoServersWithOneAddressAreTwo) {
   absl::StatusOr<std::unique_ptr<ServerDaemon>> first = ServerDaemon::Start(Options("first"));
   ASSERT_TRUE(first.ok()) << first.status();
@@ -314,7 +314,7 @@ TEST_F(DaemonTest, ForgetsAJobOnAllServers) {
   EXPECT_EQ(forgotten.job().job_id(), "fashion-1");
   EXPECT_EQ(stub->ForgetJob(Context().get(), forget, &forgotten).error_code(), grpc::StatusCode::NOT_FOUND);
 
-  // Whether the server has files of the job within a bounded time. The calls of the coordinator pass that time.
+  // Returns whether the server removes its files of the job within a bounded time. Calls of ListNodes pass the time.
   const auto frees = [&](const std::string& server, const std::string& job_id) {
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
     v1::ListNodesResponse nodes;
@@ -337,7 +337,7 @@ TEST_F(DaemonTest, ForgetsAJobOnAllServers) {
   }
 }
 
-// The status of a call of the method without any message.
+// Calls the method, sends no message, and returns the status.
 grpc::Status CallOf(const ServerDaemon& daemon, const google::protobuf::MethodDescriptor& method,
                     const CallCredential& credential) {
   const auto channel = OpenChannel(daemon.address(), grpc::ChannelArguments(), credential);
@@ -417,7 +417,7 @@ TEST_F(DaemonTest, AJobsCredentialReachesItsOwnCenterOnly) {
   EXPECT_NE(pull(job), grpc::StatusCode::PERMISSION_DENIED);
 }
 
-// Servers with one token find each other. One with another token is refused, and says so once.
+// Servers with one token find each other. One with another token is refused, and logs that.
 TEST_F(DaemonTest, ServersShareTheToken) {
   ServerOptions options = Options("first");
   options.token = ClusterToken("a token of enough characters");

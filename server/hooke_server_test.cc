@@ -164,8 +164,8 @@ TEST_F(HookeServerTest, StopsOnSignals) {
   }
 }
 
-// More silent connections than it may open files, to both of its ports, keep the server neither from answering nor from
-// ending.
+// Silent connections to both ports of a server, more than the files that it may open, keep it neither from answering
+// nor from ending.
 TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
   std::unique_ptr<Program> program;
   const std::string address = Serve(program, "first", {}, {"prlimit", "--nofile=64:256"});

@@ -9,7 +9,7 @@
 namespace hooke {
 
 // Call it after gRPC failed to listen, since gRPC does not say why. Tries to listen itself. Returns UNAVAILABLE with
-// the reason and what to do.
+// the reason.
 absl::Status WhyNotListening(const HostPort& address);
 
 }  // namespace hooke

@@ -1,5 +1,5 @@
-// hooke-server: reads its flags, serves until SIGTERM or SIGINT, writes the last snapshots, and ends.
-// Exit status: 0 stopped by a signal, 1 failed, 2 usage.
+// hooke-server: reads its flags, serves until SIGTERM or SIGINT, writes the last snapshots, and ends. Exit status: 0
+// after a stop by a signal, --help or --version; 1 after a failure; 2 after a mistake in the flags.
 
 #include <grpc/support/log.h>
 #include <signal.h>
@@ -25,8 +25,8 @@ namespace {
 // gRPC's own lines help only to debug gRPC. Our calls report what goes wrong.
 void LogGrpc(gpr_log_func_args* line) { spdlog::debug("grpc: {}", line->message); }
 
-// Time to end once everything is on disk. gRPC waits five seconds for open calls. But it waits forever for threads of
-// its own that it could not make, as when the process may have no more.
+// Time to end after the last snapshots. gRPC waits five seconds for open calls. But it waits forever for threads of its
+// own that it could not start, for example because the process may have no more.
 constexpr unsigned kEndSeconds = 8;
 
 extern "C" void EndNow(int) {

@@ -11,7 +11,7 @@
 namespace hooke {
 
 struct ServerCommandLine {
-  ServerOptions server;    // All but its logger and token.
+  ServerOptions server;    // All but its token, logger and on_saved.
   std::string token_file;  // ServerOptions.token is read from it; empty: no token.
   std::string ready_file;  // Gets "HOST:PORT\n" once the server serves; empty: no file.
   std::string log_level = "info";

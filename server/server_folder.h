@@ -22,8 +22,8 @@ namespace hooke {
 class ServerFolder {
  public:
   // Makes the folder and takes its lock. If the folder has no identity yet, draws one. FAILED_PRECONDITION: another
-  // server has the folder, or its identity cannot be written. UNAVAILABLE: the folder cannot be made. DATA_LOSS: its
-  // identity is damaged.
+  // server has the folder, or the identity cannot be written. UNAVAILABLE: the folder or its lock file cannot be made.
+  // DATA_LOSS: the identity is damaged.
   static absl::StatusOr<std::unique_ptr<ServerFolder>> Open(const std::string& path);
   ~ServerFolder();
   ServerFolder(const ServerFolder&) = delete;

@@ -2,7 +2,7 @@
 #define HOOKE_SERVER_COORDINATOR_CHOOSE_SERVERS_H_
 
 // Which servers hold the center of a job whose first group is about to start? A pure function of plain values. The
-// choice is final, because the center's shards then lie on these servers.
+// choice is made once for a job, because the center's shards then lie on these servers.
 
 #include <cstdint>
 #include <string>
@@ -30,7 +30,7 @@ struct ServerChoice {
 
 // Chooses the `wanted` servers that hold the fewest bytes, or all servers if `wanted` is 0. Ties go to the
 // coordinator's own server, then by address. Servers that the coordinator has not reached are left out, and the reason
-// says why. A job that takes all servers waits while one is dialed for the first time.
+// says why. A job that takes all servers waits while one is kBeingDialed.
 ServerChoice ChooseServers(uint32_t wanted, absl::Span<const LiveServer> live);
 
 }  // namespace hooke

@@ -301,7 +301,7 @@ v1::WorkerCommand ClusterState::StopCommand(const GroupKey& group, absl::string_
 
 void ClusterState::StopOccupants(const std::string& job_id, absl::string_view reason) {
   for (auto& [name, worker] : workers_) {
-    if (worker.session == 0) continue;  // TakeOver stops them when the worker says hello again.
+    if (worker.session == 0) continue;  // TakeOver stops the worker's groups when the worker says hello again.
     for (const auto& [key, ranks] : worker.occupants) {
       if (key.job_id != job_id) continue;
       Send(worker.session, StopCommand(key, reason));

@@ -46,7 +46,7 @@ namespace hooke {
 struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
-  KeepLimits keep;  // Beyond it, the jobs that ended first are forgotten.
+  KeepLimits keep;  // Beyond these limits, the jobs that ended first are forgotten.
   // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
   // refused.
   size_t unfinished_jobs_max = 2000;
@@ -76,12 +76,12 @@ class ClusterState {
     std::string job_id;
     bool is_new = false;
   };
-  // Checks a submission. If it is new, the effects have the record of its job to store. INVALID_ARGUMENT,
-  // FAILED_PRECONDITION: the spec is refused. UNAVAILABLE: the same submission is being stored. RESOURCE_EXHAUSTED: too
-  // many jobs wait or run.
+  // Checks a submission. If it is new, the effects have the record of its job to store. INVALID_ARGUMENT: the
+  // submission's id or the spec is wrong. FAILED_PRECONDITION: this cluster cannot run the job. UNAVAILABLE: the same
+  // submission is being stored. RESOURCE_EXHAUSTED: too many jobs wait or run, or their specs are too large together.
   absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
-  // Completes a submission of the effects. If `stored`, the job now exists. Otherwise the state is as if
-  // the job had never been submitted.
+  // Completes a submission of the effects. If `stored`, the job now exists. Otherwise there is no such job, but its
+  // number stays used.
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
   // Cancels the job and stops its groups. A job that has ended stays as it is. NOT_FOUND: no such job.
   absl::Status Cancel(const std::string& job_id, Instant now);
@@ -92,7 +92,7 @@ class ClusterState {
   // ---- Workers ----
 
   // Begins a worker's session, after its hello. INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live
-  // daemon has that name.
+  // daemon has that name. RESOURCE_EXHAUSTED: there are kNodesMax workers already.
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
   // Takes a message that a worker sent after its hello. ABORTED: the session was ended, for example by a newer one.
   // INVALID_ARGUMENT: a worker may not send this message. After an error the caller ends the session.
@@ -106,9 +106,9 @@ class ClusterState {
 
   void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
   // Takes a server's heartbeat. The answer names jobs of which the server is to free its shard. The caller must remove
-  // those jobs of which the store has no trace yet. A server is known by its identity. It gets no shard before the
-  // coordinator has reached it at its address. INVALID_ARGUMENT: a field is out of range. FAILED_PRECONDITION: an older
-  // server, without an identity.
+  // from the answer those jobs of which the store has no trace yet. A server is known by its identity. It gets no shard
+  // before the coordinator has reached it at its address. INVALID_ARGUMENT: a field is out of range.
+  // FAILED_PRECONDITION: an older server, without an identity. RESOURCE_EXHAUSTED: there are kNodesMax servers already.
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
   // Takes the answer to a dial that the effects asked for. The caller must answer each dial within a bounded time.
   void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
@@ -135,13 +135,13 @@ class ClusterState {
   const JobRecord* Find(const std::string& job_id) const;
   // Returns the files of all jobs that have some and have not ended.
   std::vector<v1::FileSet> FilesOfAll() const;
-  // Returns whether the job's log needs no more lines. The job has ended and, if it failed, its cause was logged last.
+  // Returns whether the job has ended and, if it failed, the log need not repeat the cause any more.
   bool LogHasEnded(const std::string& job_id) const;
 
  private:
   // The part of a group's state that comes from reports and is not stored.
   struct LiveGroup {
-    v1::RankProgress progress;  // Rank 0's last report in this incarnation.
+    v1::RankProgress progress;  // Rank 0's last progress in this incarnation.
     bool has_progress = false;
     // The job's servers that a rank of this incarnation misses, by rank.
     std::map<uint32_t, std::vector<v1::AbsentServer>> absent;
@@ -157,13 +157,13 @@ class ClusterState {
 
     // ---- Used only for groups that run on several workers.
     std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
-    bool launched = false;        // All parts were ready, and the lead was told to start mpirun.
+    bool launched = false;        // All parts were ready. The lead was told to start mpirun, or it was gone.
     // Steady time at which the start is given up if a part is not ready by then.
     absl::Duration ready_by = absl::InfiniteDuration();
     // The worker of the first rank of this incarnation that reported a failure. Empty: no rank reported one.
     std::string failed_on;
-    // Set if a part has failed, but another part may know the cause. The group ends when that other part has ended, or
-    // at `held_until`.
+    // Set if a part has failed, but another part may know the cause. The group ends when that other part has failed
+    // too, or at `held_until`.
     std::optional<GroupOutcome> held;
     absl::Duration held_until;  // Steady.
   };
@@ -198,8 +198,8 @@ class ClusterState {
   struct Server {
     bool heard = false;  // False: only known from stored jobs.
     ServerClaim claim;   // Of its last heartbeat; if not heard, only the address is set.
-    // The instance of the server's previous process, which the present process replaced at the same address. While the
-    // present process lives, the previous one is refused.
+    // The instance of the server's previous process, which the present process replaced. While the present process
+    // lives, the previous one is refused.
     std::string replaced_instance;
     LiveServer::Reach reach = LiveServer::Reach::kBeingDialed;
     std::string problem;                                 // If `reach` is kFailed: the problem.
@@ -246,7 +246,8 @@ class ClusterState {
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now);
   static v1::WorkerCommand StopCommand(const GroupKey& group, absl::string_view reason);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
-  // If the job failed just now and workers still run groups of it, SayLastWords will log the cause again after them.
+  // If the job failed just now and workers still run its groups, SayLastWords will log the cause again after these
+  // groups have ended.
   void AwaitLastWords(const Job& job, Instant now);
   void SayLastWords(Instant now);
   // Returns whether any worker may be running a group of the job.
@@ -302,7 +303,7 @@ class ClusterState {
   // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
   std::string GoneText(const GroupRecord& group) const;
   bool IsConnected(const std::string& worker) const;
-  // Tells all workers that may be running a part of this incarnation to stop it.
+  // Tells all connected workers that may be running a part of this incarnation to stop it.
   void StopParts(const Job& job, const GroupRecord& group, absl::string_view why);
 
   // cluster_state_servers.cc

@@ -12,7 +12,7 @@
 namespace hooke {
 namespace {
 
-// The most silent peers that are kept of one group. A worker's report of a further silent rank is ignored.
+// The most silent peers that are kept of one group. A worker's report of a further silent rank becomes a notice only.
 constexpr size_t kSilencesMax = 64;
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
@@ -224,7 +224,7 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
          now);
 }
 
-// Logs the lines of a group's output. A worker may write only into the logs of groups that it may be running.
+// Logs the lines of a group's output. A worker may write only into the logs of jobs whose groups it may be running.
 void ClusterState::TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now) {
   const GroupKey key = KeyOf(lines.group());
   if (worker.occupants.count(key) == 0 || FindJob(key.job_id) == nullptr) return;

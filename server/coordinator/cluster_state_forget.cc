@@ -124,7 +124,7 @@ void ClusterState::AddOrders(const Server& server, const v1::ServerHeartbeatRequ
     // also get its center.
     if (job == nullptr) ReserveNumbers(JobNumberOf(job_id));
     if (job != nullptr && HasEnded(job->state)) response.add_ended_jobs(job_id);
-    // The job was forgotten. A rank that had not heard of its end may have made the shard again.
+    // If the job was forgotten, a rank that had not heard of its end may have made the shard again.
     if (job == nullptr) forget(job_id);
   }
   for (const auto& [job_id, bytes] : server.disk_jobs) {

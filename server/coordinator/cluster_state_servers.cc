@@ -1,4 +1,4 @@
-// ClusterState: who is at a server's address, and which jobs follow a server to another one.
+// ClusterState: which server is at an address, and which jobs follow a server to another address.
 
 #include <algorithm>
 #include <set>

@@ -19,7 +19,8 @@
 namespace hooke {
 namespace {
 
-// A worker or server that was last heard longer ago than this is no longer listed.
+// A lost worker, or a server that no unfinished job uses, is no longer listed if it was last heard longer ago than
+// this.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
 

@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// Lists each server that any rank of the group misses once, with the earliest time of all ranks.
+// Lists once each server that any rank of the group misses, with the earliest time of all ranks.
 void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_ranks, v1::RankProgress& progress) {
   std::map<std::string, int64_t> since;
   for (const auto& [rank, servers] : of_ranks) {

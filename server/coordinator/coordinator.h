@@ -5,17 +5,21 @@
 // ClusterState under one mutex, plus one writer thread. It knows no gRPC: service.h adds that, and tests call this
 // class directly.
 //
-// Thread-safe. The caller reads the clocks and passes `now`. Only ReadLog, ListProfiles and ReadProfile do I/O on the
-// calling thread. Daemons' calls and Tick never wait for the store; Submit, Cancel and Forget wait for it up to 10 s.
+// Thread-safe. The caller reads the clocks and passes `now`. With Writer::kThread only Create, ReadLog, ListProfiles
+// and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store; Submit, Cancel
+// and Forget wait for it, up to `store_timeout`.
 //
 // The effects of a change go four ways:
-// - Commands that depend on nothing unstored go into the outboxes of the workers' sessions at once. These are welcomes,
-//   stops, clock echoes, and acknowledgements of events that changed no record. OnReady and TakeReady report sessions
-//   that have such commands.
+// - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock
+// echoes,
+//   and acknowledgements for jobs without an unstored change. OnReady and TakeReady report the sessions that have such
+//   commands, unless these are only acknowledgements.
 // - Records, log lines and profiles go to the writer.
-// - Starts, and acknowledgements of events that changed a record, are held until the writer has stored that record.
-// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets. If the store fails, the
-// writer tries it again each second. Meanwhile everything else goes on.
+// - Starts wait until the writer has stored the job's record. So do acknowledgements for a job whose record has an
+//   unstored change.
+// - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.
+//
+// If the store fails, the writer tries it again each second. Meanwhile everything else goes on.
 
 #include <functional>
 #include <map>
@@ -79,17 +83,18 @@ class Coordinator {
 
   // ---- Users ----
 
-  // Returns the job's id once the job is stored. The same submission_id again gives the same id, so it is always safe
-  // to try again. RESOURCE_EXHAUSTED: too many jobs, or the store's disk is full. INTERNAL: the store's disk fails or
-  // does not answer. UNAVAILABLE: the same submission is being stored.
+  // Returns the job's id once the job is stored. While the job is known, the same submission_id gives the same id, so
+  // it is safe to try again. Errors are those of ClusterState::BeginSubmit and of the store. INTERNAL also means that
+  // the store's disk does not answer.
   absl::StatusOr<std::string> Submit(const v1::SubmitRequest& request, Instant now);
   // Tells the job's groups to stop at once. Returns the job's status once its end is stored. NOT_FOUND: no such job.
   // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
   // not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
-  // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once that is stored;
-  // only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store. After an
-  // error of the store the job is gone, but a coordinator that restarts before the store recovers knows it again.
+  // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once the removal is
+  // stored; only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store.
+  // After an error of the store the job is gone, but a coordinator that restarts before the store recovers knows it
+  // again.
   absl::StatusOr<v1::JobStatus> Forget(const std::string& job_id, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
   // Returns as many of the newest jobs as fit into `bytes_max`.
@@ -105,14 +110,14 @@ class Coordinator {
   // Returns the ranks whose profiles are kept, at least one. If the job has ended, first waits up to a second for
   // profiles that are still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
-  // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile. DATA_LOSS: its
-  // file is damaged.
+  // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile, or its write
+  // was cut short. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
-  // Returns whether the job has ended and every line about it is written. The last line is written some time after the
-  // job's end.
+  // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
+  // It returns true only some time after the job's end.
   bool LogIsComplete(const std::string& job_id);
-  // Waits until the job's version differs from `seen`, `timeout` of real time has passed, or Stop is called. Then
-  // returns the job's version.
+  // Waits until ClusterState::Changes of the job differs from `seen`, `timeout` of real time has passed, or Stop is
+  // called. Then returns Changes.
   uint64_t WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout);
 
   // ---- Daemons ----
@@ -142,8 +147,8 @@ class Coordinator {
   // Returns the sessions that are to be ended, or that have more to send than acknowledgements that never waited for
   // the store. It returns a session only once, until there is something new to send.
   std::vector<Ready> TakeReady();
-  // Sets a function `tell`, which is called when TakeReady has something new. Any thread may call it, without locks,
-  // and for a moment even after another OnReady. `tell` must return soon, and may be null.
+  // Sets a function `tell`, which is called when TakeReady has something new. It is called on any thread, without a
+  // lock, and for a moment even after another OnReady. `tell` must return soon, and may be null.
   void OnReady(std::function<void()> tell);
 
   // ---- Time ----
@@ -171,7 +176,8 @@ class Coordinator {
   // Waits for `signal`, at most until `deadline` on SteadyTime's clock. It may return early. False, without a wait, if
   // the deadline has passed.
   bool Wait(SteadyCondition& signal, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Passes the effects of the last change to the writer and the sessions, and wakes the threads that wait for them.
+  // Passes the effects of the last change to the writer, the sessions and TakeDials. Wakes the writer, and the threads
+  // that watch a changed job.
   void Apply(Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Deliver(Effects& effects, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(SessionId id, const std::string& why, Instant now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -203,7 +209,7 @@ class Coordinator {
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   WriteQueue queue_ ABSL_GUARDED_BY(mutex_);
-  Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that changed something.
+  Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that may have changed something.
   absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // The result of the last attempt to store changes.
   // The steady time before which changes are not stored again after a failure.
   absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();

@@ -196,8 +196,8 @@ TEST_F(CoordinatorFaultsTest, KeepsTheGroupsOfAWorkerThatIsSoonBack) {
   EXPECT_THAT(Log(id), HasSubstr("worker w1 answers again"));
 }
 
-// A restarted coordinator waits for a lease for the workers of running groups. It takes over the groups and events that
-// they report, and the jobs go on.
+// A restarted coordinator waits for the workers of running groups, for the length of a lease. It takes over the groups
+// and events that they report, and the jobs go on.
 TEST_F(CoordinatorFaultsTest, AdoptsAfterARestart) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -206,7 +206,7 @@ TEST_F(CoordinatorFaultsTest, AdoptsAfterARestart) {
   w1.Progress({id, 0, 1}, 3, now_);
   const std::string waiting = Submit({1, 2});
   w1.Disconnect(now_);
-  // The coordinator is not connected, so the end is sent after the restart.
+  // The worker is not connected, so it sends the end after the restart.
   w1.End({id, 0, 1}, absl::OkStatus(), now_);
   Restart();
   EXPECT_EQ(Status(id).groups(0).state(), v1::GROUP_STATE_RUNNING);

@@ -2,7 +2,7 @@
 #define HOOKE_SERVER_COORDINATOR_COORDINATOR_FIXTURE_H_
 
 // A test fixture: a coordinator with a store in memory, a folder for its logs, and a server "b:1". Everything runs on
-// one thread, and time passes only in Pass.
+// one thread, and time passes only in Pass or by a change of `now_`.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,7 @@ class CoordinatorFixture : public testing::Test {
 
   // Replaces the coordinator by a new one with `settings_`, which loads the same store.
   void Restart();
-  // Sends a heartbeat of the server whose identity is "id of ADDRESS". If the coordinator then dials the server, it
-  // answers.
+  // Sends a heartbeat of the FakeServer at `address`. If the coordinator then dials the server, it answers.
   void Heartbeat(const std::string& address);
   // Lets time pass. Meanwhile the `alive` workers send heartbeats and obey commands. Server b:1 sends heartbeats if
   // `server_lives`.

@@ -103,8 +103,8 @@ TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartIsNotReady) {
   EXPECT_EQ(a_.running().count(key), 0u);
 }
 
-// A part that fetches the job's files has the time that this takes on a slow line: here a minute, and a second for each
-// MiB.
+// A part that fetches the job's files has more time: half an hour for its turn (kFetchTurn), and FetchLimit, which is
+// two minutes for these files.
 TEST_F(CoordinatorPartsTest, APartThatFetchesFilesHasMoreTime) {
   Heartbeat("a:1");
   a_.AllowCommands();

@@ -52,7 +52,7 @@ class CoordinatorReadyTest : public CoordinatorFixture {
   }
 };
 
-// TakeReady returns a session once for each command that is due, and not for an acknowledgement that may wait.
+// TakeReady returns a session once when commands become due, and not for an acknowledgement that may wait.
 TEST_F(CoordinatorReadyTest, OncePerCommand) {
   const SessionId session = Connect("w1");
   EXPECT_THAT(Ready(), ElementsAre("1 open"));

@@ -1,5 +1,5 @@
-// The Coordinator with its writer thread and a store that blocks. Only Submit and Cancel wait for the store, and only
-// for their own changes.
+// The Coordinator with its writer thread and a store that blocks. Of the calls in these tests, only Submit and Cancel
+// wait for the store, and only for their own changes.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -73,7 +73,8 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   EXPECT_EQ(w1.unseen() + w2.unseen(), 0u);
 }
 
-// A group's status lists each server that a rank misses, with the earliest time. The job's status has the last setback.
+// A group's status lists each server that a rank misses, with the time at which the first rank began to miss it. The
+// job's status has the last setback.
 TEST_F(CoordinatorTest, TellsWhichServersAGroupMissesAndTheLastSetback) {
   Heartbeat("a:1");
   FakeWorker w1("w1", 4);
@@ -376,7 +377,7 @@ TEST_F(CoordinatorTest, ListsTheNewestJobs) {
   EXPECT_EQ(list.left_out, 1u);
 }
 
-// A worker can write only into the logs of groups that it runs. A line that is too long is cut.
+// A worker can write only lines of groups that it runs into a job's log. A line that is too long is cut.
 TEST_F(CoordinatorTest, TakesLogLinesOnlyOfTheWorkersOwnGroups) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

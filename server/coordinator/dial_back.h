@@ -17,7 +17,7 @@ class DialBack {
  public:
   using Done = std::function<void(const DialAnswer& answer)>;
 
-  // Calls Stop().
+  // The destructor of an implementation ends all dials, as Stop does.
   virtual ~DialBack() = default;
 
   // Starts a dial and returns at once. `done` is called exactly once, from any thread. It must return soon, because

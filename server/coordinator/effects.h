@@ -42,10 +42,9 @@ struct Effects {
   std::set<std::string> shown;         // Jobs whose status changed.
   std::vector<LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Valid profiles to store, each a serialized v1::RankProfile.
-  // Commands to send. Those of one session are sent in this order, except that a command with `after` may be sent
-  // later.
+  // Commands to send, in the order of their causes. SessionOutbox says which are sent later.
   std::vector<Command> commands;
-  // The highest number of a group's events that was applied. EventsSeen goes out once the job's changes are stored.
+  // The highest number of an event that came from a group. EventsSeen goes out once the job's changes are stored.
   std::map<std::pair<SessionId, GroupKey>, uint64_t> seen;
   std::map<SessionId, std::string> closed;  // Sessions to end, and why.
   std::vector<ServerDial> dials;            // Each is answered once, by ServerDialed.

@@ -11,7 +11,7 @@
 
 namespace hooke {
 
-// Returns the heartbeat of a server that holds nothing. Its identity is "id of ADDRESS".
+// Returns the heartbeat of a server that holds nothing. Its identity is "id of ADDRESS", with '-' for ':'.
 v1::ServerHeartbeatRequest FakeServer(const std::string& address);
 
 // Returns what the FakeServer at `address` answers to a dial.

@@ -23,7 +23,7 @@ class FakeWorker {
  public:
   struct Run {
     v1::StartGroupCommand start;
-    uint64_t events = 0;  // Sent so far.
+    uint64_t events = 0;  // Number of events sent so far.
     uint64_t step = 0;
     bool stopping = false;  // The group was told to stop, and has not ended yet.
     std::vector<v1::LaunchPart> launches;
@@ -54,7 +54,7 @@ class FakeWorker {
   void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
-  // Sends the wish of mpirun on this worker for its own daemon on the node at `address`.
+  // Sends mpirun's request to start its daemon on the node at `address`, as a RemoteStart.
   void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);
   void Progress(const GroupKey& key, uint64_t step, Instant now);
   // Sends `rank_event` unchanged, as a report of the rank.

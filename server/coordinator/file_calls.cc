@@ -92,7 +92,7 @@ absl::Status FileCalls::Fetch(const v1::FetchFilesRequest& request, grpc::Server
         absl::StrCat("1 to ", kContentsMax, " contents can be fetched at once, not ", request.sha256_size()));
   }
   const std::vector<std::string> wanted(request.sha256().begin(), request.sha256().end());
-  // A repeated one could be read from the disk 10000 times for one small request.
+  // A repeated content could be read from the disk thousands of times for one small request.
   if (std::set<std::string>(wanted.begin(), wanted.end()).size() != wanted.size()) {
     return absl::InvalidArgumentError("a content is asked for twice");
   }
@@ -129,7 +129,7 @@ void FileCalls::CareUntilStop() {
     if (freed.bytes > 0) {
       coordinator_.logger().info("files that no job names any more are freed: {}", BytesText(freed.bytes));
     }
-    // The same trouble would come every time.
+    // The same trouble would be logged every time.
     if (freed.status != trouble && !freed.status.ok()) {
       coordinator_.logger().warn("{}", std::string(freed.status.message()));
     }

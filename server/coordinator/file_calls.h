@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_COORDINATOR_FILE_CALLS_H_
 #define HOOKE_SERVER_COORDINATOR_FILE_CALLS_H_
 
-// The coordinator's calls about files of jobs: FindMissingFiles, UploadFiles and FetchFiles. It has one thread, which
-// ends uploads that stand still and frees files that no job names any more.
+// The coordinator's calls about files of jobs: FindMissingFiles, UploadFiles and FetchFiles. If there is a store, one
+// thread ends uploads that stand still, and frees files that no job names any more.
 //
 // Thread-safe.
 
@@ -37,8 +37,8 @@ class FileCalls {
   FileCalls(FileCallsOptions options, Coordinator& coordinator);
   ~FileCalls();
 
-  // Checks that the coordinator has the files of a job that is being submitted. Errors are those of
-  // FileStore::CheckForJob.
+  // Checks that the coordinator has the files of a job that is being submitted. FAILED_PRECONDITION: there is no store.
+  // Other errors are those of FileStore::CheckForJob.
   absl::Status CheckJob(const v1::JobSpec& job);
 
   absl::Status FindMissing(const v1::FindMissingFilesRequest& request, v1::FindMissingFilesResponse& response);
@@ -46,12 +46,12 @@ class FileCalls {
                       v1::UploadFilesResponse& response);
   absl::Status Fetch(const v1::FetchFilesRequest& request, grpc::ServerWriter<v1::FileChunk>& writer);
 
-  // Ends the thread. Later calls change nothing.
+  // Ends the thread and all calls of Fetch. A second call does nothing.
   void Stop();
 
  private:
   struct RunningUpload {
-    absl::Duration heard;  // When the last chunk came; steady.
+    absl::Duration heard;  // When it began, or its last chunk came; steady.
     bool ended = false;    // It stood still, and was ended.
   };
 

@@ -1,5 +1,5 @@
-// The calls about files over a real connection: question, upload, submission and fetch; uploads that break or stand
-// still; streams that no client of ours sends; and what is freed with a forgotten job.
+// The calls about files over a real connection: question, upload, submission and fetch; uploads that stand still; and
+// streams that no client of ours sends.
 
 #include "server/coordinator/file_calls.h"
 

@@ -43,13 +43,14 @@ struct HeartbeatOptions {
   std::string version;
   std::string coordinator;                 // HOST:PORT, for messages to users only.
   std::shared_ptr<grpc::Channel> channel;  // Leads to the coordinator.
-  ParameterServer* parameters = nullptr;   // Outlives this.
+  ParameterServer* parameters = nullptr;   // Must outlive the Heartbeat.
   std::shared_ptr<spdlog::logger> logger;
   absl::Duration interval = absl::Seconds(1);
   absl::Duration call_timeout = absl::Seconds(2);
   absl::Duration complain_every = absl::Seconds(10);   // Pause between complaints while the coordinator is away.
   absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal or Forget that failed, for its job.
-  // The list of jobs on disk is sent when it has changed. If not, it is sent again after this many heartbeats.
+  // The list of jobs on disk is sent when it has changed, and after a failed heartbeat. Otherwise it is sent again
+  // after this many heartbeats.
   int disk_jobs_every = 60;
 };
 
@@ -72,7 +73,8 @@ class Heartbeat {
   void SealAndForget();
   absl::Status Seal(const std::string& job);
   absl::Status Forget(const std::string& job, const std::string& key);
-  // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while.
+  // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while, or for good if
+  // another try would fail too.
   bool MayTry(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HeartbeatOptions options_;

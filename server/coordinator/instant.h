@@ -2,7 +2,7 @@
 #define HOOKE_SERVER_COORDINATOR_INSTANT_H_
 
 // One moment as two clocks show it. Somebody may set the wall clock at any time; the steady clock only grows. So texts
-// and records use the wall clock. All waits (leases, back-offs, limits for silent nodes) use the steady clock.
+// and records use the wall clock. Leases, back-offs and limits for silent nodes use the steady clock.
 
 #include "absl/time/time.h"
 

@@ -51,6 +51,7 @@ class JobLog {
 
   // Returns whole lines from byte `offset` on. They have about `bytes_max` bytes at most, but at least one line is
   // returned if there is one. A job without a log reads as empty. OUT_OF_RANGE: the log is shorter than `offset`.
+  // INTERNAL: the file cannot be read.
   absl::StatusOr<LogText> Read(absl::string_view job_id, uint64_t offset, uint64_t bytes_max) const;
 
   // Removes the job's log, if it has one. INTERNAL: it cannot be removed.

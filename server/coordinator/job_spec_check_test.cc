@@ -211,7 +211,7 @@ const Case kCases[] = {
      "name: \"\" is not a name; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter (and 14 more)"},
 };
 
-// For every field out of range, the error has its key, its value and the allowed values.
+// For every field that is wrong, the error has its key and says what is wrong or allowed.
 TEST(JobSpecCheckTest, SaysWhatIsOutOfRange) {
   for (const Case& c : kCases) {
     v1::JobSpec job = ExampleJob();

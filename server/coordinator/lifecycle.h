@@ -22,7 +22,7 @@ struct RestartOptions {
   absl::Duration steady_after = absl::Minutes(5);
 };
 
-// The end of a group, as its worker reported it.
+// The end of a group, as its worker reported it or as the coordinator found it.
 struct GroupOutcome {
   bool ok = false;
   absl::StatusCode code = absl::StatusCode::kUnknown;  // Set if not ok.

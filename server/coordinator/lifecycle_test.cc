@@ -237,8 +237,8 @@ JobRecord CommandJob(v1::JobState state, const std::vector<v1::GroupState>& grou
   return job;
 }
 
-// A job runs once its first group runs. It is evaluated after its last group has finished, and succeeds after that. A
-// group that cannot be mended fails the job. A job with a command has nothing to evaluate.
+// A job runs once its first group is placed. It is evaluated after its last group has finished, and succeeds after
+// that. A group that cannot be mended fails the job. A job with a command has nothing to evaluate.
 TEST(LifecycleTest, DecidesWhatGroupsMakeOfTheirJob) {
   constexpr auto kWaiting = v1::GROUP_STATE_WAITING;
   constexpr auto kStarting = v1::GROUP_STATE_STARTING;

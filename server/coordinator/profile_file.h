@@ -4,9 +4,12 @@
 // The file of one profile. It is overwritten in place. Making a new file for each profile would cost more than all else
 // that the coordinator does with a profile. A checksum tells a reader whether it has a whole profile.
 //
-//   bytes   content 4       00 'H' 'P' '1'. Earlier versions wrote the profile alone, which never begins with a zero. 4
-//   length of the profile, little-endian 4       CRC-32 of the profile, little-endian length  the profile, a serialized
-//   v1::RankProfile any     the rest of an earlier, longer profile
+//   bytes   content
+//   4       00 'H' 'P' '1'. Earlier versions wrote the profile alone, which never begins with a zero.
+//   4       length of the profile, little-endian
+//   4       CRC-32 of the profile, little-endian
+//   length  the profile, a serialized v1::RankProfile
+//   any     the rest of an earlier, longer profile
 
 #include <cstdint>
 #include <string>
@@ -23,7 +26,7 @@ constexpr uint64_t kProfileFileHeaderBytes = 12;
 // full; INTERNAL: another error. Both name the file, and the old profile stays.
 absl::Status CreateProfileFile(const std::string& path, absl::string_view profile);
 
-// Overwrites a file that CreateProfileFile has made. After an error, or if the process dies meanwhile, the file is
+// Overwrites a file that CreateProfileFile has made. After an error, or if the process dies meanwhile, the file may be
 // without a profile. Errors are as above; NOT_FOUND: there is no such file.
 absl::Status OverwriteProfileFile(const std::string& path, absl::string_view profile);
 

@@ -36,7 +36,7 @@ struct ServerClaim {
 struct DialVerdict {
   enum class What {
     kReached,
-    kMaybe,      // The server cannot be reached, which may pass. Only a second such verdict in a row counts.
+    kMaybe,  // The server cannot be reached, which may pass. After a kReached, only a second failure in a row counts.
     kElsewhere,  // Another server is at the address.
   } what = What::kReached;
   // Set unless `what` is kReached. Says why nothing can be placed on the server, as words that follow "server X " or
@@ -52,7 +52,7 @@ DialVerdict JudgeDial(const ServerClaim& claim, const DialAnswer& answer, const 
 absl::Duration PauseAfterDials(uint32_t failures);
 
 // Returns why the process of `claim` may not speak for the server of that identity; empty: it may. `known` is the last
-// accepted claim of that identity, from another process, which still lives if `known_lives`. `replaced_instance` is the
+// accepted claim of that identity. The process that made it still lives if `known_lives`. `replaced_instance` is the
 // process that `known` replaced.
 std::string ContestClaim(const ServerClaim& claim, const ServerClaim& known, bool known_lives,
                          const std::string& replaced_instance);

@@ -109,7 +109,7 @@ grpc::Status CoordinatorService::ReadProfile(grpc::ServerContext* context, const
   if (!keys.ok()) return ToGrpc(keys.status());
   for (const ProfileKey& key : *keys) {
     absl::StatusOr<v1::RankProfile> profile = coordinator_.ReadProfile(key);
-    if (absl::IsNotFound(profile.status())) continue;  // It was removed after ListProfiles, to make room.
+    if (absl::IsNotFound(profile.status())) continue;  // It was removed after ListProfiles, or cut short.
     if (!profile.ok()) return ToGrpc(profile.status());
     v1::ReadProfileResponse response;
     response.set_group(key.group);

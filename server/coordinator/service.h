@@ -61,7 +61,7 @@ class CoordinatorService final : private WorkerSessions::Service {
 
   Coordinator& coordinator() { return coordinator_; }
 
-  // Stops ticking and the coordinator. A second call does nothing.
+  // Stops ticking, the dials, the thread of the file calls, and the coordinator. A second call does nothing.
   void Stop();
 
  private:

@@ -92,7 +92,7 @@ class Cluster {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// A worker's end of a session.
+// The worker's side of a session.
 class WorkerStream {
  public:
   WorkerStream(Cluster& cluster, const std::string& instance, const std::vector<v1::GroupId>& running = {})
@@ -326,7 +326,7 @@ TEST_F(ServiceTest, SaysHowManyJobsAListLeavesOut) {
   EXPECT_EQ(jobs.jobs(0).job_id(), absl::StrCat("fashion-", kJobs));
 }
 
-// Cancelling reaches the worker's stream and ends the watch.
+// Cancelling reaches the worker's stream. The group's slots stay in use until the worker reports its end.
 TEST_F(ServiceTest, CancelStopsTheGroup) {
   Cluster cluster(folder_);
   const std::string id = cluster.Submit("s");

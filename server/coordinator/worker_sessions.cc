@@ -10,7 +10,7 @@
 namespace hooke {
 namespace {
 
-// Acknowledgements that wait for other commands are sent after at most kSeenWithin plus one wait for the queue.
+// Acknowledgements that wait for other commands are sent after about kSeenWithin.
 constexpr absl::Duration kSeenWithin = absl::Seconds(1);
 constexpr absl::Duration kWritePatience = absl::Seconds(5);
 constexpr absl::Duration kFlushEvery = absl::Milliseconds(250);

@@ -90,7 +90,7 @@ class WorkerSessions {
   // Begins the next write, if there is something to send and no write under way.
   void Send(Stream& stream);
   void Cancel(Stream& stream);
-  // Ends the stream with `status`, because the worker has ended its session or has sent a wrong message.
+  // Ends the stream with `status`, because nothing more can be read from it, or because a message was refused.
   void End(Stream& stream, const absl::Status& status);
 
   // Decodes a stream's message. The result lives until the next call. Null: the bytes are no valid message.
@@ -108,7 +108,7 @@ class WorkerSessions {
   // All streams, including the one that waits for a worker to connect.
   std::map<Stream*, std::unique_ptr<Stream>> streams_;
   std::map<SessionId, Stream*> sessions_;  // Streams whose worker has said hello.
-  bool accepting_ = false;                 // False: the server is shut down.
+  bool accepting_ = false;                 // False: Serve was not called yet, or the server is shut down.
   absl::Time next_flush_ = absl::InfinitePast();
 
   std::thread thread_;

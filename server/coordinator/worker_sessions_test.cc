@@ -51,7 +51,7 @@ v1::WorkerMessage Heartbeat(int64_t sent_ns) {
   return message;
 }
 
-// A worker's end of a session. It has a connection of its own.
+// The worker's side of a session, on a connection of its own.
 class Worker {
  public:
   Worker(int port, const v1::WorkerMessage& first) {

@@ -4,9 +4,9 @@
 // The coordinator's store of the files of jobs. Each content is one file of a ContentFolder, named by its SHA-256. So
 // files that many jobs have are stored once.
 //
-// A content stays while the manifest of a job that has not ended names it, and for `unnamed_for` after somebody has
-// uploaded it or asked for it, or such a job was last seen. That time lets a client first upload and then submit. While
-// an upload runs, it does not pass.
+// A content stays while the manifest of an unfinished job names it. It also stays for `unnamed_for` after it was
+// uploaded, after somebody asked for it, and after such a job was last seen. That time lets a client first upload and
+// then submit. While an upload runs at a fair speed, the time does not pass.
 //
 // Thread-safe. The calls do I/O, without a lock held. The caller reads the steady clock and passes `now`.
 
@@ -46,7 +46,7 @@ class FileStore {
 
   // Returns the SHA-256 of those contents that are not stored. A content counts as often as it is named. Refuses too
   // many or too large files: FAILED_PRECONDITION, in the form of RefusalOf (job/job_refusal.h) for the key `files`.
-  // INVALID_ARGUMENT: a content is no content.
+  // INVALID_ARGUMENT: a content has no SHA-256, or a size that no file has.
   absl::StatusOr<std::vector<std::string>> FindMissing(absl::Span<const v1::FileContent> contents, absl::Duration now);
 
   // One stream of contents from a client. Used by one thread. Its destructor drops what is not complete.
@@ -57,8 +57,8 @@ class FileStore {
     Upload& operator=(const Upload&) = delete;
 
     // A content is stored, durably, once its last chunk was taken. Errors are those of ChunkCheck::Take and of
-    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. INVALID_ARGUMENT: more than kContentsMax came. After
-    // an error nothing more may be taken.
+    // NewContent. RESOURCE_EXHAUSTED: the content would not fit. INVALID_ARGUMENT: more than kContentsMax came.
+    // UNAVAILABLE: the disk does not answer. After an error nothing more may be taken.
     absl::Status Take(const v1::FileChunk& chunk, absl::Duration now);
     // Returns the number of contents that came. INVALID_ARGUMENT: the stream ended inside a content.
     absl::StatusOr<uint32_t> Finish() const;
@@ -80,8 +80,8 @@ class FileStore {
   absl::StatusOr<std::unique_ptr<Upload>> BeginUpload(absl::Duration now);
 
   // Checks before a job is stored that its manifest is valid and that all contents are here. Errors are refusals for
-  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if contents are missing or the manifest is damaged.
-  // UNAVAILABLE: the manifest cannot be read now.
+  // the key `files`: INVALID_ARGUMENT, or FAILED_PRECONDITION if the files are too large, contents are missing, or the
+  // manifest is damaged. UNAVAILABLE: the manifest cannot be read now.
   absl::Status CheckForJob(const v1::FileSet& set, absl::Duration now);
 
   // Sends contents of a job's files. NOT_FOUND: the job's manifest does not name one of them. DATA_LOSS: a stored
@@ -96,8 +96,8 @@ class FileStore {
     // read, and nothing was freed.
     absl::Status status;
   };
-  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. If that keeps all of them, no
-  // manifest is read. So it may be called often.
+  // Frees the contents that neither these sets' manifests name nor `unnamed_for` keeps. If `unnamed_for` keeps all
+  // contents, no manifest is read. So FreeUnnamed may be called often.
   Freed FreeUnnamed(absl::Span<const v1::FileSet> sets, absl::Duration now);
 
   uint64_t bytes();  // Of all stored contents.
@@ -105,17 +105,17 @@ class FileStore {
  private:
   struct Stored {
     uint64_t bytes = 0;
-    absl::Duration asked;  // The last upload or question, or when a job was last seen to name it.
+    absl::Duration asked;  // When somebody last uploaded it or asked for it, or a job was last seen to name it.
     bool leaving = false;  // Its file is being removed.
   };
 
   FileStore(FileStoreOptions options, std::unique_ptr<ContentFolder> folder)
       : options_(std::move(options)), folder_(std::move(folder)) {}
 
-  // Whether the content is here and stays for a while. Its file has this length.
+  // Returns whether the content is here with this length. If so, notes that somebody has asked for it.
   bool Keep(const v1::FileContent& content, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A content that was asked for at that time or earlier, and that no job names, may be freed. A content that an upload
-  // has brought, or found here, stays until it is through; but a slower upload than any of ours protects nothing more.
+  // Returns a time. Contents that were last asked for at that time or earlier, and that no job names, may be freed.
+  // What an upload has brought or found here stays while the upload runs, unless it takes longer than FetchLimit.
   absl::Duration AskedBefore(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooManyForJob(uint64_t bytes) const;
@@ -135,7 +135,7 @@ class FileStore {
   std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);   // By SHA-256.
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                     // Of `stored_`.
   uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                  // Of contents that are being uploaded.
-  std::multiset<absl::Duration> uploads_ ABSL_GUARDED_BY(mutex_);  // When those that run began.
+  std::multiset<absl::Duration> uploads_ ABSL_GUARDED_BY(mutex_);  // When the running uploads began.
 };
 
 }  // namespace hooke

@@ -29,7 +29,7 @@ inline v1::FileContent Content(const std::string& bytes) {
   return content;
 }
 
-// A job's files, each with its bytes as its name and content.
+// A job's files. The path of each file is its content, cut to 100 bytes.
 struct Files {
   explicit Files(const std::vector<std::string>& all) : bytes(all) {
     v1::FileManifest made;

@@ -126,7 +126,7 @@ TEST_F(FileStoreTest, ADamagedManifestDoesNotStopFreeing) {
   EXPECT_TRUE(store_->CheckForJob(whole.set, kNow + absl::Minutes(11)).ok());
 }
 
-// Clients that upload the same contents while others are freed: whoever has just asked finds what was said to be there.
+// Clients upload the same contents while FreeUnnamed runs. Contents that were uploaded a moment ago are still there.
 TEST_F(FileStoreTest, UploadsAndFreeingGoTogether) {
   const Files files({"a", "b", "c"});
   std::vector<std::thread> clients;

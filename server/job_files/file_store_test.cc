@@ -51,7 +51,7 @@ TEST_F(FileStoreTest, ABrokenUploadLeavesNothing) {
   EXPECT_TRUE(Upload({large}).ok());
 }
 
-// A stream of contents without bytes would pass all limits of bytes.
+// Contents without bytes pass all limits of bytes, so their number has a limit, too.
 TEST_F(FileStoreTest, AnUploadHasNoMoreContentsThanAJob) {
   const std::vector<std::string> most(kContentsMax, "");
   EXPECT_TRUE(Upload(most).ok());

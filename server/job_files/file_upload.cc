@@ -58,7 +58,7 @@ absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration 
   if (content_ == nullptr) return absl::OkStatus();
   const v1::FileContent& came = check_.content();
   {
-    // If the old file of that name is just being removed, that would remove the new one.
+    // If a removal of the old file of that name is under way, it would remove the new one.
     absl::MutexLock lock(&store_->mutex_);
     const auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_->mutex_) {
       const auto found = store_->stored_.find(came.sha256());

@@ -22,7 +22,7 @@
 namespace hooke {
 namespace {
 
-// Connections that are accepted before openings are looked at again.
+// The most connections that are accepted from a socket before openings are looked at again.
 constexpr int kAcceptsMax = 64;
 // Pause before the next accept if the process has no descriptors left.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
@@ -182,7 +182,7 @@ void DirectExchanges::Accept(absl::Time now, int listener) {
           "connects",
           std::strerror(error), sessions_.size(), lobby_.waiting());
     }
-    // A connection that has sent nothing is closed, so that another one can be accepted.
+    // The oldest connection without a session is closed, so that another one can be accepted.
     if (lobby_.CloseOldest()) continue;
     accepts_again_ = now + kAcceptPause;
     return;

@@ -56,7 +56,7 @@ class DirectExchanges {
     // How long a peer may take to read an answer, at most 1 MiB, or to send the rest of a message. It is enough for the
     // slowest of links. TCP itself gives up earlier on a peer that reads nothing at all.
     absl::Duration message_timeout = absl::Minutes(2);
-    size_t threads = 0;  // That serve sessions; 0: twice the number of cores, 4 to 64.
+    size_t threads = 0;  // Number of threads that serve sessions; 0: twice the number of cores, 4 to 64.
   };
   // Listens and begins to accept connections. UNAVAILABLE: it cannot listen, or the process can have no more threads.
   static absl::StatusOr<std::unique_ptr<DirectExchanges>> Listen(Options options);
@@ -95,7 +95,7 @@ class DirectExchanges {
   // Called on any thread:
   void Serve(DirectSession& session);
   void NoteEnded(const DirectSession& session);
-  // Has LookAtShards called after `until`.
+  // Has LookAtShards called when `until` has passed, or earlier.
   void LookWithin(absl::Duration until);
   // Between these the session is served, or waits for other groups.
   void EnterRounds();
@@ -104,7 +104,7 @@ class DirectExchanges {
   const Options options_;
   const ListeningSockets sockets_;
   // An eventfd. It wakes the accepting thread when that must stop, when a session has ended, or when shards must be
-  // looked at earlier than it knew.
+  // looked at earlier than that thread had planned.
   int wake_ = -1;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> dropped_{false};  // The store has dropped a shard.

@@ -140,8 +140,8 @@ TEST_F(DirectExchangesTest, StrangersBytes) {
   EXPECT_TRUE(Exchange(*good, {1, 0, 4}, {1, 2, 3, 4}).ok());
 }
 
-// Stop ends connections that wait for their next message, and a connection that has sent nothing. It also refuses later
-// connections.
+// Stop ends connections that wait for their next message, also if another connection has sent nothing. A second Stop
+// does nothing.
 TEST_F(DirectExchangesTest, Stop) {
   const std::unique_ptr<FrameSocket> silent = Connect();
   const std::unique_ptr<FrameSocket> idle = Connect();
@@ -279,7 +279,7 @@ TEST_F(DirectExchangesTest, AllSessionsAreTaken) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-// Listening at a name of another host fails.
+// Listening at the address of another host fails.
 TEST(DirectExchanges, NoSuchHost) {
   const auto logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
   EXPECT_EQ(DirectExchanges::Listen({nullptr, logger, "192.0.2.1"}).status().code(), absl::StatusCode::kUnavailable);

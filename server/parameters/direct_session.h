@@ -40,7 +40,7 @@ class DirectSession {
   explicit DirectSession(Options options);
 
   uint64_t number() const { return options_.number; }
-  // Take the opening and the seat with these before GoOn.
+  // Before GoOn, open exchange() and take seat().
   ExchangeSession& exchange() { return exchange_; }
   RankSeats::Stream& seat() { return *seat_; }
 
@@ -56,7 +56,7 @@ class DirectSession {
   // Valid after kEnded. Says why the peer is refused; OK: the connection ended by itself.
   const absl::Status& refusal() const { return refusal_; }
 
-  // When the peer has taken too long; centuries away while it may be silent.
+  // When the peer has taken too long; centuries away while the peer may be silent.
   absl::Time expires() const { return absl::FromUnixNanos(expires_); }
   void Shutdown() { frames_.Shutdown(); }
   int descriptor() const { return frames_.descriptor(); }

@@ -93,7 +93,7 @@ class DirectWaitsTest : public DirectExchangesTest {
     EXPECT_EQ(send(descriptor, opening.data(), opening.size(), MSG_NOSIGNAL), static_cast<ssize_t>(opening.size()));
     return descriptor;
   }
-  // Whether the server ends the connection while a byte comes every 5 ms, for 10 s at most.
+  // Sends a byte every 5 ms, for 10 s at most. Returns whether the server has ended the connection by then.
   static bool EndsWhileBytesCome(int descriptor) {
     for (int i = 0; i < 2000; ++i) {
       if (send(descriptor, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN) return true;

@@ -105,7 +105,8 @@ class InitializeSession {
   // Takes one message. True: more are expected. False: the center already has values; call Finish next.
   absl::StatusOr<bool> Receive(absl::Time now, const grpc::ByteBuffer& message);
   // Completes the initialization. Call it when the sender has sent everything. After OK the shard has its values, also
-  // on disk. INVALID_ARGUMENT: a block is missing.
+  // on disk. INVALID_ARGUMENT: the opening or a block is missing. Other errors are those of
+  // ParameterStore::FinishInitialize.
   absl::Status Finish();
 
  private:

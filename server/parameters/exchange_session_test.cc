@@ -98,7 +98,7 @@ struct SessionCase {
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
 };
 
-// Each message that an Exchange cannot take is refused with what is allowed.
+// Messages that an Exchange cannot take are refused, and the error tells what is wrong or allowed.
 TEST_F(ExchangeSessionTest, RefusesMalformedExchanges) {
   Initialize();
   TestCenter unknown;
@@ -136,7 +136,8 @@ TEST_F(ExchangeSessionTest, RefusesMalformedExchanges) {
   }
 }
 
-// Each message that an Initialize cannot take is refused with what is allowed, and the center has no values afterwards.
+// Messages that an Initialize cannot take are refused, and the error tells what is wrong. The center has no values
+// afterwards.
 TEST_F(ExchangeSessionTest, RefusesMalformedInitialize) {
   const grpc::ByteBuffer good = OpeningMessage(MakeSender({}));
   const SessionCase cases[] = {

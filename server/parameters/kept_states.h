@@ -79,9 +79,9 @@ class KeptStates {
     // Appends bytes to the state. DATA_LOSS: there are more bytes than announced. Other errors are those of the
     // storage.
     absl::Status Append(absl::string_view bytes);
-    // Completes the state. Call it once, last. OK: the state is on disk, and the owner's older states except `keeps`
-    // are removed. DATA_LOSS: the bytes are not those that were announced. FAILED_PRECONDITION: the job's states were
-    // removed meanwhile.
+    // Completes the state. Call it once, last. OK: the state is on disk. The owner's older states except `keeps` are
+    // removed, or the log says why one stays. DATA_LOSS: the bytes are not those that were announced.
+    // FAILED_PRECONDITION: the job's states were removed meanwhile. Other errors are those of the storage.
     absl::Status Commit(const KeptStateId& keeps);
 
    private:

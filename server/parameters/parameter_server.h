@@ -12,7 +12,8 @@
 //   (*parameters)->Stop();             // First: ends open streams and writes the last snapshots.
 //   grpc_server->Shutdown(deadline);   // Then. Destroy the ParameterServer only after this.
 //
-// All methods are thread-safe. Several ParameterServers live in one process without knowing of each other.
+// Call LoadInBackground and Stop from one thread; the other methods are thread-safe. Several ParameterServers can live
+// in one process without knowing of each other.
 
 #include <cstdint>
 #include <memory>
@@ -63,8 +64,9 @@ struct ParameterServerStats {
   std::vector<std::pair<std::string, uint64_t>> disk_jobs;
 };
 
-// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of these methods asks for the
-// key of the caller's job, or checks that the caller's credential is for that job.
+// Paths of the methods that ranks call, such as "/hooke.v1.ParameterServer/Attach". Each of them but Locate asks for
+// the key of the caller's job, or checks that the caller's credential is for that job. Locate tells all callers where
+// this server accepts exchanges; the rest of its answer needs the key.
 std::set<std::string> MethodsForRanks();
 
 class ParameterServer {

@@ -198,7 +198,8 @@ TEST(ParameterServerStreams, FewStreamsOfARankWait) {
         request.mutable_sender()->set_group(1);
         attach();
       }
-      // If the next stream ends this one before this is read, it does not wait, and is none of the four.
+      // If the next stream ends this one before the server reads this message, this stream does not wait, and is none
+      // of the four.
       ASSERT_TRUE(next.stream->Write(ValuesMessage({2, block * kBlockValues}, zeros)));
       continue;
     }

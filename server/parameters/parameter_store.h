@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_PARAMETER_STORE_H_
 #define HOOKE_SERVER_PARAMETERS_PARAMETER_STORE_H_
 
-// All shards of this server, by job id. A shard is in memory while its job runs, and always in snapshots. Knows no
-// RPCs, threads or clocks.
+// All shards of this server, by job id. The shard of a running job is in memory once it is loaded. Once it has values,
+// it is also in snapshots. Knows no RPCs, and starts no threads.
 //
 // Open reads no values, so it takes the same time for small and for large centers. A running job's shard is loaded by
 // the first caller who needs it, or by LoadRest; other callers wait for it, at most a minute.

@@ -20,8 +20,8 @@ absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(ParameterSt
   return store;
 }
 
-// Removes the states of jobs that have ended or have no center here. They are left over if a crash came after the
-// removal of a center and before the removal of its states.
+// Removes the states of jobs that have ended or have no center here. Such states are left over if a crash came between
+// the seal of a center and the removal of its states, or if that removal failed.
 void ParameterStore::RemoveOrphanStates() {
   for (const std::string& job_id : states_->jobs()) {
     {

@@ -35,7 +35,7 @@ using ::testing::IsEmpty;
 
 using ParameterStoreTest = TestStore;
 
-// Only what changed is written, and two versions are kept.
+// Only a shard that changed is written, and two snapshots of it are kept.
 TEST_F(ParameterStoreTest, WritesChangedShardsOnly) {
   MakeCenter({});
   ASSERT_TRUE(store_->SnapshotChanged().ok());
@@ -278,8 +278,8 @@ TEST_F(ParameterStoreTest, SealsOddCases) {
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
 }
 
-// Groups of several jobs attach, exchange and end while snapshots are written. There is no data race, and at the end
-// the disk has everything.
+// Groups of several jobs attach and exchange while snapshots are written, and then all jobs are sealed. There is no
+// data race, and at the end the disk has everything.
 TEST_F(ParameterStoreTest, ManyThreads) {
   ParameterStoreOptions options = Options();
   options.max_center_bytes = 1 << 20;

@@ -68,8 +68,8 @@ TEST(RankSeats, WhoCameEarlierIsRefused) {
   EXPECT_TRUE(ended);
 }
 
-// At most four streams of a rank wait. A fifth is refused, and its request ends all four. When one of the four leaves,
-// there is room again.
+// At most four streams of a rank wait. A fifth is refused, although each of the four was told to end when the next one
+// came. When one of the four leaves, there is room again.
 TEST(RankSeats, FewStreamsWait) {
   RankSeats seats(absl::Milliseconds(20));
   Waiting four(&seats, 4);

@@ -146,7 +146,7 @@ std::vector<uint32_t> RoundBook::LiveGroups(const Queue& queue, absl::Span<const
                                             const History& history) const {
   std::vector<bool> is_live(options_.groups);
   uint64_t answered = history.updates;                     // The oldest center from which a member has trained.
-  uint64_t before = std::numeric_limits<uint64_t>::max();  // The oldest pass before a member's that opens one.
+  uint64_t before = std::numeric_limits<uint64_t>::max();  // The lowest PassBefore of a member that opens a pass.
   for (const Member& each : queue.members) {
     is_live[each.group] = true;
     answered = std::min(answered, history.seen[each.group]);

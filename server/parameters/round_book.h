@@ -42,7 +42,7 @@ class RoundBook {
 
   // Returns the groups for which rounds wait. Arrive and NoteApplied change the roster.
   Roster& roster() { return roster_; }
-  // Records that a group has been here. A group that is awaited but has never been here has trained nothing.
+  // Records that a group has attached. A group that is awaited but never attached has trained nothing.
   void NoteCome(uint32_t group) { come_[group] = true; }
   // Records that an incarnation begins; its group's last exchange before is `from.sequence`. False, and without effect,
   // if the last call for this group named the same incarnation.

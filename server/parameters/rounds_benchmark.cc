@@ -1,7 +1,7 @@
 // Measures the CPU time that an exchange of a center costs a server, under rules with rounds, for few groups and for
-// many. Groups are queue entries that as many threads as there are cores serve, without sockets: as DirectExchanges
-// serves connections. This program checks that every round has the contributions of all groups. `tests/benchmarks/run
-// rounds` runs it, and compares the CPU time with few groups to that with many.
+// many. Groups are entries of a queue that a few threads serve, as DirectExchanges serves connections, but without
+// sockets. This program checks that every round has the contributions of all groups. `tests/benchmarks/run rounds` runs
+// it, and compares the CPU time with few groups to that with many.
 
 #include <benchmark/benchmark.h>
 

@@ -4,22 +4,22 @@
 // One job's shard of the center on this server: the values, the rule that changes them, and the exchange that each
 // group last applied to each block.
 //
-// shard_exchange.cc applies a block, and shard_rounds.cc has what rounds add. Under a rule without rounds, an exchange
-// passes only through ApplyBlock, ApplyTurn, ApplyAtOnce and Update.
+// shard_exchange.cc applies a block, shard_rounds.cc has what rounds add, and shard_waits.cc has deadlines and
+// continuations. Under a rule without rounds, Begin, ApplyTurn, ApplyAtOnce and Update apply an exchange.
 //
 // A shard knows no RPCs and no files, it has no threads, and deadlines use the clock that it is given. Thread-safe:
 // exchanges of different blocks run in parallel, exchanges of one block one after another.
 //
-// While this process lives, every exchange is applied exactly once: the shard remembers the last exchange of each group
-// with each block. A repeat changes nothing. Its answer is the stored one or, under rules that answer with the center,
-// the present center. A shard restored from a snapshot knows only the exchanges before the snapshot. So its
-// last_sequence may be lower than the sequence of a group's last answered exchange.
+// While this process lives, no exchange is applied twice: the shard remembers the last exchange of each group with each
+// block. A repeat changes nothing. Its answer is the kept one, or zeros if none is kept; under rules that answer with
+// the center, it is the present center. A shard restored from a snapshot knows only the exchanges before the snapshot.
+// So its last_sequence may be lower than the sequence of a group's last answered exchange.
 //
 // Blocks are named by the index of their first value in the whole vector (`first`), as on the wire.
 //
 // Under rules with rounds, round_book.h decides about them. An exchange that must wait is a Turn in its block's queue,
 // not a thread. Whoever closes the round applies the rule to the values of all its turns, writes their answers, and
-// calls their continuations. So a round copies no values, and a turn that gives up leaves nothing behind.
+// calls their continuations. So no queue holds copies of values, and a turn that gives up leaves nothing behind.
 
 #include <algorithm>
 #include <atomic>
@@ -61,7 +61,8 @@ class Shard {
 
   // Returns whether all initial values of the center have been written.
   bool initialized() const;
-  // Returns the shard's version: the number of updates of its blocks since it was initialized.
+  // Returns the shard's version. It grows with each change that a snapshot must store: an update of a block, a block
+  // that is written back, or a dropped exchange.
   uint64_t updates() const { return updates_.load(std::memory_order_acquire); }
 
   // Returns the highest sequence of the group that was applied to any block; 0: none.
@@ -96,7 +97,7 @@ class Shard {
   // initialize; attach again. INVALID_ARGUMENT: the block or a value is not allowed.
   absl::Status WriteInitial(absl::Time now, const Speaker& speaker, uint64_t first, absl::Span<const float> values);
   // Marks the center as initialized. Call it when all blocks are written. OK, without effect, if it is initialized
-  // already.
+  // already. Errors are those of CheckSpeaker, and UNAVAILABLE as in WriteInitial.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
   // Checks that the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
@@ -254,7 +255,7 @@ class Shard {
   void Schedule(absl::Time when, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex)
       ABSL_LOCKS_EXCLUDED(look_mutex_);
   absl::Time LookAt(uint64_t index) const;
-  // Looks at one block and returns its new LookAt.
+  // Looks at one block, calls Finish, and returns LookAt of the block.
   absl::Time LookAndFinish(uint64_t index);
   void LookAtAllBlocks(Ends& ends) ABSL_LOCKS_EXCLUDED(look_mutex_);
   // Looks at all blocks if groups have come or gone, then calls the continuations of all turns that have ended. Call it
@@ -300,7 +301,8 @@ class Shard {
   mutable absl::Mutex look_mutex_;  // Last in the lock order.
   // The earliest Block::look_at of all blocks, or an earlier time.
   absl::Time look_at_ ABSL_GUARDED_BY(look_mutex_) = absl::InfiniteFuture();
-  // The earliest one that was scheduled since the last look at all blocks began. Such a look schedules all again.
+  // The earliest Block::look_at that was scheduled since the last look at all blocks began. Such a look schedules each
+  // block again in which a turn still waits.
   absl::Time scheduled_ ABSL_GUARDED_BY(look_mutex_) = absl::InfiniteFuture();
   uint64_t looks_ ABSL_GUARDED_BY(look_mutex_) = 0;  // Looks at all blocks that have begun.
 
@@ -311,16 +313,14 @@ class Shard {
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);
-  // For each group: the last incarnation that attached; 0: none. Written under mutex_, and also read under a block's
-  // mutex.
+  // For each group: the last incarnation that attached; 0: none. Written under mutex_, and also read without it.
   const std::unique_ptr<std::atomic<uint32_t>[]> incarnations_;
   struct Told {
     uint32_t incarnation = 0;
     AttachAnswer answer = AttachAnswer::kWait;
   };
   std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // For each group: the last answer to Attach.
-  // closed_ and stopping_ are written under mutex_. They are read under mutex_ or under a block's mutex, so that
-  // exchanges of different blocks stay parallel.
+  // These are atomic, because exchanges read them without mutex_, so that exchanges of different blocks stay parallel.
   std::atomic<bool> closed_{false};
   std::atomic<bool> stopping_{false};
 };

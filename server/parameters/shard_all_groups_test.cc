@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kRate = 0.5;
 constexpr uint64_t kSteps = 40;
-// A grace window that no thread may wait out. It is longer than all else that these tests do.
+// A grace window that no thread may wait out. A test with it must take less than kAtOnce.
 constexpr absl::Duration kLong = absl::Seconds(10);
 constexpr absl::Duration kAtOnce = absl::Seconds(8);
 

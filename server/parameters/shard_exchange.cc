@@ -1,4 +1,5 @@
-// The exchanges of Shard: how a contribution is checked, applied alone, and answered. shard_rounds.cc has the waits.
+// The exchanges of Shard: how a contribution is checked, applied alone, and answered. shard_rounds.cc and
+// shard_waits.cc have the waits.
 #include <algorithm>
 #include <cmath>
 #include <optional>

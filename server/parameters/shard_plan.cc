@@ -30,7 +30,7 @@ constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = 1024;
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
-constexpr double kAppliedBytes = 24;  // For each block and group: the ids of the last exchange and of the last answer.
+constexpr double kAppliedBytes = 24;  // For each block and group: its elements of Block::applied and Block::seen.
 constexpr double kWindowBytes = 64;   // For each rank: its AnswerWindow without the answers.
 constexpr double kGroupBytes = 256;   // For each group: everything else that a shard keeps for it.
 // Memory under rules with rounds. kSeatBytes is per rank: its RoundBook::Place and its queued contribution. kLiveBytes

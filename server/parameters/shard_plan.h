@@ -49,8 +49,8 @@ struct ShardPlan {
   uint64_t BlockParameters(uint64_t block) const;
 };
 
-// Returns the largest window, 1 to kWindowBlocks, with which all ranks of the job keep within kExchangeBytes. It
-// follows from the job alone, so a restarted server has the same window.
+// Returns the largest window, 1 to kWindowBlocks, with which all ranks of the job keep within their limit
+// (kExchangeBytes). Returns 1 if none does. It follows from the plan alone, so a restarted server has the same window.
 uint32_t ChooseWindow(const ShardPlan& plan);
 
 // Returns the plan for the shard that `request` asks for. INVALID_ARGUMENT names the field that is wrong and what is

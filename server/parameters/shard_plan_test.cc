@@ -27,9 +27,10 @@ TEST(PlanShard, CutsTheCenter) {
   }
 }
 
-// A shard counts this memory, in bytes: its values and its layout; 384 for each block, 24 for each block and group, 256
-// for each group. For each rank it counts 64, the answers kept, a message and its answer per block of the window, and a
-// copy of a block. With rounds it keeps no answers. Each rank then takes 240 and 8 for each group, instead of the 64.
+// A shard counts this memory, in bytes: its values, its layout and its job description; 384 for each block, 24 for each
+// block and group, 256 for each group. For each rank it counts 64, the answers kept, a message and its answer per block
+// of the window, and a copy of a block. With rounds it keeps no answers. Each rank then takes 240 and 8 for each group,
+// instead of the 64.
 TEST(PlanShard, CountsMemory) {
   TestCenter center;
   center.values = 1 << 20;

@@ -111,7 +111,7 @@ std::vector<float> RandomValues(std::mt19937& random, uint64_t count) {
   return values;
 }
 
-// Rounds of one block. In each round at least as many groups as the quorum take part, different ones each time.
+// Rounds of one block. In each round as many groups as the quorum take part, chosen at random.
 class Rounds {
  public:
   Rounds(const ReferenceRule& rule, const Shape& shape, uint32_t seed)

@@ -150,8 +150,8 @@ std::optional<absl::Status> Shard::AnswerUnlessHeld(absl::Time now, Turn& turn, 
   return absl::OkStatus();
 }
 
-// A held turn names one group that is behind, and only that group's exchanges have it looked at. If every arrival had
-// all turns looked at, the cost of a block would grow with the cube of the number of groups.
+// A held turn names one group that is behind. An exchange of another group does not have the turn looked at. If every
+// arrival had all turns looked at, the cost of a block would grow with the cube of the number of groups.
 void Shard::LookAtHeld(absl::Time now, std::optional<uint32_t> group, Block& block, Ends& ends) {
   const auto ended = [&](Turn* turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex) {
     if (group.has_value() && turn->awaited != *group) return false;

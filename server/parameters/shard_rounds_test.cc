@@ -259,9 +259,9 @@ TEST(ShardRounds, AreExact) {
   }
 }
 
-// Under async, a hundred random schedules of one to eight groups follow the formula. Each exchange makes a step of its
-// own. The step depends on how many steps it stands for, and on how many updates others made since the group's last
-// answer.
+// Under async, a hundred random schedules of one to eight groups follow the formula. Each exchange moves the center by
+// itself. The move depends on how many of the group's steps the exchange holds, and on how many updates others made
+// since the group's last answer.
 TEST(ShardRounds, AsynchronousStepsAreExact) {
   constexpr int kExchanges = 6;
   for (uint32_t seed = 0; seed < 100; ++seed) {

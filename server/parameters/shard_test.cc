@@ -189,7 +189,7 @@ TEST(Shard, SequencesGrow) {
             "sequence 16 of group 0 comes after sequence 32 at value 0; sequences grow within an incarnation");
 }
 
-// The shard refuses every mistake that a peer can make in a block. The error gives what is allowed, and nothing
+// The shard refuses blocks with wrong numbers, lengths or values. The error says what is wrong or allowed, and nothing
 // changes.
 TEST(Shard, RefusesWrongBlocks) {
   TestCenter center;

@@ -1,4 +1,4 @@
-// Turns of a shard that wait as queue entries. One thread acts as all groups, in virtual time.
+// Turns of a shard that wait as queue entries. One thread acts as all groups. Deadlines come in virtual time.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace hooke {
 namespace {
 
-constexpr absl::Duration kGrace = absl::Seconds(10);  // Of MakeRoundsRequest.
+constexpr absl::Duration kGrace = absl::Seconds(10);  // The grace window of MakeRoundsRequest.
 constexpr absl::Duration kTick = absl::Milliseconds(1);
 
 // One exchange of the first block by each of some groups. All values are 1.

@@ -99,8 +99,8 @@ void Shard::LookAtAllBlocks(Ends& ends) {
   if (look == looks_) look_at_ = scheduled_;
 }
 
-// Turns that end may change the groups, which may end other turns, and so on. It comes to an end, because each pass but
-// the first ends a turn, and a continuation that begins another turn has not been called yet.
+// Turns that end may change the groups, which may end other turns, and so on. The loop ends, because each pass but the
+// first ends a turn, and a continuation that begins another turn has not been called yet.
 void Shard::Finish(Ends ends) {
   size_t checked = 0;
   while (checked < ends.turns.size() || ends.changes_groups) {

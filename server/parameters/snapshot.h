@@ -3,7 +3,6 @@
 
 // Writes a shard as bytes and reads it back. docs/snapshot.md describes the format, with a worked example. Besides the
 // shard, both directions need memory for one block only.
-//
 
 #include <cstdint>
 #include <memory>

@@ -41,8 +41,8 @@ class SnapshotHistory {
   absl::Status Write(const Shard& shard, bool sealed);
 
   // Opens the newest snapshot whose every byte is intact. A damaged one is logged, with what is wrong and what is used
-  // instead, and is not tried again. DATA_LOSS: all are damaged. UNAVAILABLE: the disk could not read one. CANCELLED:
-  // `cancelled`, which is asked before each block, returned true.
+  // instead. It is not tried again, unless no other is left. DATA_LOSS: all are damaged. UNAVAILABLE: the disk could
+  // not read one. CANCELLED: `cancelled`, which is asked before each block, returned true.
   absl::StatusOr<SnapshotReader> OpenNewest(absl::FunctionRef<bool()> cancelled = NeverCancelled);
 
   // Does what OpenNewest does, but verifies only the file's length and its sections before the first block. So this

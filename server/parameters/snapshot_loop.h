@@ -17,8 +17,8 @@ namespace hooke {
 
 class SnapshotLoop {
  public:
-  // Intervals are measured by `clock`. `snapshot` runs on one thread at a time and must outlive the loop. It logs its
-  // own errors, because the loop ignores those of the thread's calls.
+  // Intervals are measured by `clock`. `snapshot` runs on one thread at a time. What it uses must outlive the loop. It
+  // logs its own errors, because the loop ignores those of the thread's calls.
   SnapshotLoop(absl::Duration interval, std::function<absl::Status()> snapshot,
                std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
   // Ends the thread; makes no last call, even if Stop was not called.

@@ -22,7 +22,8 @@ class KeepStateSession {
   // `store` outlives the session.
   explicit KeepStateSession(ParameterStore* store) : store_(store) {}
 
-  // Takes one message. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and KeptStates.
+  // Takes one message. Errors are those of ParameterStore::Find, Shard::CheckSpeaker and KeptStates. INVALID_ARGUMENT:
+  // the message is malformed or out of place.
   absl::Status Receive(const v1::KeepStateRequest& message);
   // Completes the state. Call it when the sender has sent everything. OK: the state is on disk. ABORTED: a later
   // incarnation has attached meanwhile, and the state is not kept.

@@ -112,7 +112,8 @@ TEST_F(StateSessionTest, RefusesBadMessages) {
   EXPECT_THAT(Fetch(1, std::nullopt), IsEmpty());
 }
 
-// States end with their job: when it is sealed, when it is forgotten, and after a crash between the two.
+// States end with their job: when it is sealed, when it is forgotten, and at the next start if a crash left them
+// behind.
 TEST_F(StateSessionTest, EndWithTheJob) {
   ASSERT_TRUE(Keep(Header(1, 7, "a"), {"a"}).ok());
   const std::string name = KeptStateName({"job-1", 0, 1}, {1, 7});

@@ -8,7 +8,7 @@
 // thread and do not outlive their Storage.
 //
 // Errors: NOT_FOUND, there is no such file; RESOURCE_EXHAUSTED, the disk is full; UNAVAILABLE, any other failure of the
-// disk. Messages name the file.
+// disk; the message names the file. INVALID_ARGUMENT, the name is not allowed.
 
 #include <cstdint>
 #include <memory>

@@ -2,7 +2,7 @@
 #define HOOKE_SERVER_PARAMETERS_TEST_GROUP_H_
 
 // The simplest client of the parameter servers' protocol, for tests. It is one rank that talks to one server and keeps
-// a window of blocks unanswered. Every call has a deadline of 30 seconds.
+// a window of blocks unanswered. Attach, Initialize, Pull and Exchange have deadlines of 30 seconds.
 
 #include <grpcpp/grpcpp.h>
 

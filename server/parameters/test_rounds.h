@@ -16,7 +16,8 @@ namespace hooke {
 constexpr double kRoundsRate = 0.5;  // The job's learning rate.
 
 // Returns a request for a job with blocks of four values. With the default of 10 values, the blocks have 4, 4 and 2.
-// The last value is a buffer. Plain SGD steps the center. The grace window is 10 s, and the bound on staleness is 2.
+// The last value is a buffer. Plain SGD steps the center. The grace window is 10 s. Under rule SSP the bound on
+// staleness is 2.
 v1::AttachRequest MakeRoundsRequest(v1::AveragingSpec::Rule rule, uint32_t groups, uint64_t values = 10);
 
 // Makes a shard with the values 0, 1/8, 2/8, ... The first `groups` groups have attached to it.

@@ -24,7 +24,7 @@
 
 namespace hooke {
 
-// Returns options of a server that saves only when a test asks it to, and logs nothing.
+// Returns options of a server that writes no snapshots at intervals, and logs nothing.
 inline ParameterServerOptions TestServerOptions(std::shared_ptr<Storage> storage) {
   ParameterServerOptions options;
   options.storage = std::move(storage);

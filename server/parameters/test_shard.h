@@ -23,7 +23,8 @@ namespace hooke {
 // Attaches the first incarnation of a group, at the Unix epoch, with a lease of 20 s.
 void AttachGroup(Shard& shard, uint32_t group);
 
-// Makes the only shard of the request's job and initializes it with `values`. Attaches groups 0 to `groups` - 1.
+// Makes the shard of `request`, in blocks of 4 values, and initializes it with its part of `values`, the whole vector.
+// Attaches groups 0 to `groups` - 1.
 std::unique_ptr<Shard> MakeTestShard(const v1::AttachRequest& request, absl::Span<const float> values, uint32_t groups,
                                      std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 

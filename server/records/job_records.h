@@ -37,11 +37,12 @@ std::string FormatRecord();
 // FAILED_PRECONDITION: a newer version wrote this value. DATA_LOSS: no version did.
 absl::Status CheckFormat(absl::string_view value);
 
-// The prefix of the keys of all records of a job. It is as long for each job.
+// The prefix of the keys of all records of a job. It has the same length for all jobs.
 std::string JobPrefix(uint64_t number);
-// Returns all records of the job. A job that has got more groups replaces each record of the job before.
+// Returns all records of the job. A job never loses groups, so these replace all earlier records of the job.
 Records RecordsOf(const JobRecord& job);
-// Returns the job of which `records` are all records, at least one. DATA_LOSS: the message names the damaged record.
+// Returns the job whose records are `records`. There must be at least one. DATA_LOSS: the message names the damaged
+// record.
 absl::StatusOr<JobRecord> JobFrom(const Records& records);
 
 std::string ForgottenKey(uint64_t number);

@@ -58,7 +58,7 @@ absl::Status ReadJobs(SqliteDatabase& database, Jobs& jobs) {
                     });
 }
 
-// Adds a group with a single part, that of its first worker. ReadParts replaces it for groups on several.
+// Gives each group one part, on its first worker. ReadParts replaces that part for groups on several workers.
 absl::Status ReadGroups(SqliteDatabase& database, Jobs& jobs) {
   return ForEachRow(
       database,
@@ -119,7 +119,7 @@ absl::Status ReadServers(SqliteDatabase& database, const char* id, Jobs& jobs) {
                     });
 }
 
-// Versions of the same format do or do not have this table.
+// Not all files of the same format have this table.
 absl::Status ReadForgotten(SqliteDatabase& database, std::vector<ForgottenJob>& forgotten) {
   const absl::StatusOr<bool> has_table = HasTable(database, "forgotten_jobs");
   if (!has_table.ok() || !*has_table) return has_table.status();

@@ -180,7 +180,7 @@ class OldJobTablesTest : public testing::Test {
   const std::string path_ = folder_ + "/coordinator.db";
 };
 
-// Each format is read in every field that it had. Then the file has the present format, and holds what that can.
+// Each format is read in every field that it had. Then the file has the present format, and stores all fields of that.
 TEST_F(OldJobTablesTest, UpgradesEachFormat) {
   for (const int format : {1, 2, 3}) {
     SCOPED_TRACE(format);

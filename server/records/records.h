@@ -51,7 +51,7 @@ struct GroupPart {
   uint32_t ranks = 0;
   std::string address = {};  // GroupPart.address of proto/coordinator.proto; may be empty if it is the only part.
   uint64_t last_event = 0;   // Number of the worker's last event of this incarnation that was applied.
-  bool ended = false;        // This part has ended well, and other parts of the group have not ended yet.
+  bool ended = false;        // This part has ended well, in a group of several parts.
 };
 
 struct GroupRecord {
@@ -65,7 +65,7 @@ struct GroupRecord {
   std::string site;
   uint32_t incarnation = 0;  // Counts the starts; 0: never started.
   uint32_t failures = 0;     // Failures and losses in a row without a new step.
-  uint64_t best_step = 0;    // The furthest step known when it last failed.
+  uint64_t best_step = 0;    // The furthest step known when it last ended or was lost.
   bool evaluated = false;    // The result of task EVALUATE has come.
 };
 
