@@ -84,7 +84,7 @@ class GroupExchange {
   // the ranks must agree.
   bool missed() const { return missed_; }
   uint64_t finished() const { return finished_; }  // Number of finished exchanges.
-  // Whether the first server is known to be away. The schedule then does not ask it.
+  // Whether the first server is known to be away. The ExchangePlanner then does not ask it.
   bool SkipsFirstServer() const;
   // Whether this rank's exchanges skip any server now.
   bool SkipsSome() const { return client_->SkipsSome(); }

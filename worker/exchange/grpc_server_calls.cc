@@ -309,7 +309,7 @@ std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOp
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // Finds a connection that a firewall has silently dropped between two exchanges.
+  // Keepalive finds out if a firewall has silently dropped the connection between two exchanges.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Other channels' backoff does not delay this one.

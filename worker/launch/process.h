@@ -59,8 +59,8 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
-  // Asks the whole tree to end (SIGTERM), and kills it (SIGKILL) if the process still lives after `grace`. Returns at
-  // once. A later call can only shorten the grace. Thread-safe.
+  // Asks the whole tree to end (SIGTERM), and kills it (SIGKILL) if the process still lives after `grace`. Without a
+  // grace it kills at once. Returns at once. A later call can only shorten the grace. Thread-safe.
   void Stop(absl::Duration grace);
 
   // Waits for the child's end; nullopt if it has not ended by `deadline`. After the end all output was delivered and
