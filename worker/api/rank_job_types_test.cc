@@ -1,4 +1,4 @@
-// Programs whose parameters and buffers are of 16 bits, alone or beside float32.
+// Tests programs whose parameters and buffers are of 16 bits, alone or beside float32.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -50,8 +50,8 @@ void Write(uint32_t type, const std::vector<float>& numbers, void* to) {
   }
 }
 
-// A program's model: parameters of 1, 3, 5, 70 and 1 values, and then a buffer of 3 and one of 1. They have the types
-// that are given, again and again. The gradient of each parameter w is w - target.
+// A program's model: parameters of 1, 3, 5, 70 and 1 values, and then a buffer of 3 and one of 1. The tensors take the
+// given types in turn. The gradient of each parameter w is w - target.
 class Program {
  public:
   explicit Program(const Types& types) {

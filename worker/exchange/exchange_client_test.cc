@@ -150,8 +150,8 @@ TEST_F(ExchangeTest, ExactNumbers) {
   EXPECT_EQ(servers_[1]->streams(), 1);
 }
 
-// Streams break again and again, and answers are lost on the way. The values do not change, because every block is
-// applied once.
+// Streams break again and again, and answers are lost on the way. The result is the same as without breaks, because
+// every block is applied once.
 TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::vector<float> center = Ramp(1, 0.001f);
   std::vector<float> x = Ramp(-2, 0.002f);
@@ -159,7 +159,7 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   uint64_t sequence = 0;
-  for (int after : {1, 2, 3, 4, 5, 6}) {  // The second server gets six messages.
+  for (int after : {1, 2, 3, 4, 5, 6}) {  // An exchange has six messages for this server.
     servers_[0]->BreakAfterApplying(after);
     ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
     ApplyByHand(x, center);
@@ -369,7 +369,7 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
       servers_[0]->SetAnswering(false);
     }
     ExchangeCall call = Call(++sequence, absl::Milliseconds(100));
-    // With a refused connection, the exchange ends long before that.
+    // If connections are refused, the exchange ends long before this limit.
     if (killed) call.patience.silence = absl::Hours(1);
     EXPECT_FALSE(client->Exchange(call, group, Into(group))[0].status.ok());
     EXPECT_TRUE(client->Skips("first:1"));
@@ -467,7 +467,7 @@ TEST_F(ExchangeTest, TheLastExchangeSkipsNobody) {
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
 }
 
-// A server that restarts from its snapshot tells which exchanges the snapshot has. The group reports once which
+// A server that restarts from its snapshot tells which exchanges the snapshot has. The group reports once how many
 // exchanges are lost.
 TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
   Attach(Ramp(1, 0));

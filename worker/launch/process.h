@@ -49,7 +49,8 @@ std::string SignalText(int signal);
 
 class Process {
  public:
-  // Starts the child. NOT_FOUND or UNAVAILABLE if it cannot be started.
+  // Starts the child, through setpriv. NOT_FOUND: the folder or setpriv is missing. UNAVAILABLE: another error. If
+  // argv[0] is missing, the result is OK, and the child ends with an error on its stderr.
   static absl::StatusOr<std::unique_ptr<Process>> Start(ProcessOptions options);
 
   // Kills all processes that are left of the tree.
