@@ -170,7 +170,7 @@ std::string OneLine(absl::string_view text) {
   return absl::StrJoin(lines, "; ");
 }
 
-// What hooke_leave_at_exit was told. A process joins once, so there is one.
+// What hooke_leave_at_exit was told. A process joins once, so it has one AtExit.
 struct AtExit {
   hooke_job* job = nullptr;  // Null if nothing is to be done.
   std::optional<std::string> message;

@@ -170,9 +170,9 @@ typedef struct hooke_plan {
 
 /*
  * Begins to train. Collective, once, after hooke_register. The first group of the job creates the center from its own
- * values; every other group, and a group that is started again, takes the center's values (but see hooke_save_state).
- * Afterwards all ranks hold the same values. `*first_step` is the number of steps that the group has done already in
- * earlier starts.
+ * values. Every other group takes the center's values, and so does a group that is started again (but see
+ * hooke_save_state). Afterwards all ranks hold the same values. `*first_step` is the number of steps that the group has
+ * done already in earlier starts.
  *
  * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the job
  * needs steps_per_epoch, or has another collectives.aggregation than `allreduce`, or another group's plan differs.
@@ -198,7 +198,7 @@ hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
  * if all ranks left it zero.
  *
  * If gradients are accumulated over several backward passes, the program may combine once after the last one, or after
- * each one: combining gradients that are equal on all ranks does not change them.
+ * each one. Combining gradients that are equal on all ranks does not change them.
  */
 hooke_code hooke_combine(hooke_job* job, float loss, float* mean_loss, uint8_t* used);
 
@@ -219,15 +219,15 @@ hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step
 /* ---- The program's own state ---- */
 
 /*
- * The servers keep what a program needs besides the parameters to go on after a restart of its group: its optimizer's
- * state, random generators, its place in the data. For that they keep one blob of bytes for each rank. Without servers
+ * The servers keep one blob of bytes for each rank. A program puts into it what it needs besides the parameters to go
+ * on after a restart of its group: its optimizer's state, random generators, its place in the data. Without servers
  * nothing is kept, and no state is due.
  *
- * A restarted group goes on from the newest state that all its ranks have kept. If the job has one group and the rule
- * `average` without delay, fragments and compression, or under the rule `none`, Hooke keeps the registered values, too.
- * Then `*first_step` of hooke_begin is the step of that state, and the values are those of that step. So a program that
- * puts all of its state into the blob ends with the same values, bit by bit, as one that was not restarted. Otherwise
- * the values are the center's, and the state may be somewhat older than they are.
+ * A restarted group goes on from the newest state that all its ranks have kept. Under the rule `none`, Hooke keeps the
+ * registered values, too. It also does so under the rule `average`, if the job has one group and no delay, fragments or
+ * compression. Then `*first_step` of hooke_begin is the step of that state, and the values are those of that step. So a
+ * program that puts all of its state into the blob ends with the same values, bit by bit, as one that was not
+ * restarted. Otherwise the values are the center's, and the state may be somewhat older than they are.
  */
 
 /*

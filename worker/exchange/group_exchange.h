@@ -100,7 +100,8 @@ class GroupExchange {
   void Begin(const Exchange& exchange);
 
   // Ends the exchange in flight. OK even if servers missed it; a notice names them. An error comes from a server or
-  // from the group, and the rank gives up. The last exchange must reach every server, or all ranks return UNAVAILABLE.
+  // from the group, and the rank gives up. If the last exchange misses a server, all ranks return UNAVAILABLE, or a
+  // server's final error.
   absl::Status Finish();
 
  private:

@@ -82,7 +82,7 @@ class GrpcExchangeStream : public ExchangeStream {
   }
 
   bool Write(const BlocksToSend& blocks) override {
-    // Buffered, so that the opening message leaves together with the first values.
+    // The opening message is buffered, so that it leaves together with the first values.
     const auto later = grpc::WriteOptions().set_buffer_hint();
     if (!opened_ && !stream_->Write(OpeningMessage(sender_), later)) return false;
     opened_ = true;
@@ -302,7 +302,7 @@ std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOp
   arguments.SetMaxReceiveMessageSize(64 << 20);  // A pull's header carries the layout, which may be large.
   arguments.SetMaxSendMessageSize(64 << 20);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Large enough for the answers of a whole window, in few frames and reads.
+  // These sizes are large enough for the answers of a whole window, in few frames and reads.
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamBytes);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   arguments.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFrameBytes);

@@ -25,7 +25,7 @@ struct FetchOptions {
 struct FetchWish {
   std::string job_id;
   std::vector<std::string> sha256;
-  absl::Duration limit;  // For the whole fetch.
+  absl::Duration limit;  // Limit for the whole fetch.
 };
 
 // Passes each chunk to `take`, and calls `stopped` several times a second. An error of either ends the call and is

@@ -8,7 +8,7 @@
 //
 // Besides tests, only networks.h, linear.cc and model.cc include this file, because it includes LibTorch.
 
-// Not torch/torch.h, which takes half as long again to compile.
+// We do not include torch/torch.h, which takes half as long again to compile.
 #include <torch/nn/modules/linear.h>
 
 namespace hooke {

@@ -6,9 +6,9 @@
 // has the group's values.
 //
 // Each rank keeps its own state on one server. A state counts only once all ranks have kept it. Until then the servers
-// also hold the state before it. So there is always a step from which all ranks can go on. Rank 0 decides by its clock
-// when a state is due. The step's collective carries that decision to the other ranks in its statistics. It also tells
-// them whether all ranks have kept the last state.
+// also hold the state before it. So after the first complete state there is always a step from which all ranks can go
+// on. Rank 0 decides by its clock when a state is due. The step's collective carries that decision to the other ranks
+// in its statistics. It also tells them whether all ranks have kept the last state.
 //
 //   Restore   once, before training: the newest state that all ranks have
 //   each step:

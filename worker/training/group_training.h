@@ -159,8 +159,8 @@ class GroupTraining {
   absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
 
   // Collective, between steps. Sets the vector to the center's values, calls `work`, and puts the group's own values
-  // back. If the center cannot be read because a server is away, it sends a notice instead, with `purpose` in it ("was
-  // not evaluated at step 7"), and returns OK. Without servers `work` sees the group's own vector.
+  // back. If the center cannot be read because a server is away, WithCenter sends a notice instead and returns OK. The
+  // notice has `purpose` in it ("was not evaluated at step 7"). Without servers `work` sees the group's own vector.
   absl::Status WithCenter(const std::string& purpose, const std::function<absl::Status()>& work);
 
   // Ends training after the step `step`, which is usually rhythm.steps_total; training may also end early. Collective,
