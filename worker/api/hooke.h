@@ -106,7 +106,7 @@ typedef struct hooke_place {
  *
  * HOOKE_NOT_FOUND: the file cannot be read. HOOKE_INVALID_ARGUMENT: it has a bad value. HOOKE_FAILED_PRECONDITION:
  * joined before, another api_version, or MPI does not offer what Hooke needs. HOOKE_CANCELLED: the process that started
- * this one has ended. If the worker is gone, the process ends with an error message, at any time after this call began.
+ * this one has ended. If the worker is gone, now or later, the process ends with an error message.
  */
 hooke_code hooke_join(uint32_t api_version, hooke_job** job);
 
@@ -159,9 +159,9 @@ typedef struct hooke_tensor {
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 
 /*
- * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Groups do not
- * wait for a group after its last step, as steps_total says. If that is 0, they wait for it once, for as long as
- * averaging.grace_seconds says.
+ * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Other groups
+ * do not wait for a group that has made steps_total steps. If steps_total is 0, they wait for an ended group once, for
+ * averaging.grace_seconds.
  */
 typedef struct hooke_plan {
   uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
