@@ -55,7 +55,7 @@ class FileCache {
     std::unique_ptr<Use> use;
     uint32_t fetched = 0;        // Different contents that were fetched, without the manifest.
     uint32_t contents = 0;       // Different contents of all files.
-    uint64_t fetched_bytes = 0;  // With the manifest.
+    uint64_t fetched_bytes = 0;  // Also of the manifest.
   };
   // Fetches what the cache lacks, and makes the folder `into`, which must not exist, with copies of the job's files.
   // `stopped` is asked again and again; its error ends the wait and the work. After an error `into` may be incomplete;
