@@ -34,7 +34,7 @@ struct hooke_job {
   std::unique_ptr<hooke::RankProcess> process;
   std::unique_ptr<hooke::RankJob> rank;  // Null after hooke_leave has failed at its end.
   pid_t pid = 0;
-  int number = -1;  // The rank's.
+  int number = -1;  // The rank's number in its group.
 };
 
 namespace hooke {
@@ -141,8 +141,8 @@ absl::Status Join(uint32_t api_version, hooke_job** job) {
   return absl::OkStatus();
 }
 
-// Returns the error with what the program did. Another rank may have done something else, which the message tells in
-// terms of collectives.
+// Returns the error with what the program was doing in front of its message. The message itself speaks only of
+// collectives.
 absl::Status During(absl::string_view what, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat(what, ": ", status.message()));
@@ -170,20 +170,20 @@ std::string OneLine(absl::string_view text) {
   return absl::StrJoin(lines, "; ");
 }
 
-// What hooke_leave_at_exit was told. A process joins once, so there is one.
+// What hooke_leave_at_exit was told. A process joins once, so it has one AtExit.
 struct AtExit {
   hooke_job* job = nullptr;  // Null if nothing is to be done.
   std::optional<std::string> message;
 };
 
 AtExit& AtExitOfProcess() {
-  // Never destroyed: the handler runs among those of static objects.
+  // Never destroyed, because the exit handler may run after the destructors of static objects.
   static AtExit* const at_exit = new AtExit();
   return *at_exit;
 }
 
 // Reports the failure with its whole text, for example a traceback, and ends the process. The standard error gets only
-// the first line, because the program has printed its traceback already.
+// the first line, because a program that raises an exception has usually printed its traceback already.
 [[noreturn]] void GiveUp(hooke_job* job, absl::StatusCode code, absl::string_view text, int exit_status) {
   int rank = -1;
   // A forked process must not touch the rank's objects.
@@ -350,7 +350,7 @@ hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* 
   return Guarded(job, [&] {
     if (work == nullptr) return absl::InvalidArgumentError("hooke_with_center: `work` is NULL");
     return job->rank->WithCenter([&] {
-      // The group's own values are put back even if C++ code throws through its C function.
+      // `work` may be C++ code that throws. The group's own values are put back even then.
       try {
         const int result = work(argument);
         if (result == 0) return absl::OkStatus();

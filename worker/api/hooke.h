@@ -20,8 +20,8 @@
  *   hooke_finish    the last exchange; the servers write the center to disk
  *   hooke_leave     leave the group; or hooke_leave_at_exit
  *
- * Collective functions. All ranks of the group call them in the same order, with arguments of the same sizes. The other
- * functions say that they are not collective.
+ * Collective functions. All ranks of the group call them in the same order, with arguments of the same sizes. All other
+ * functions but hooke_message say that they are not collective.
  *
  * Errors. A function returns HOOKE_OK or another hooke_code; hooke_message() has the message for people. After
  * HOOKE_INVALID_ARGUMENT and HOOKE_FAILED_PRECONDITION of a function that is not collective, the program may go on.
@@ -86,7 +86,7 @@ typedef enum hooke_code {
   HOOKE_DATA_LOSS = 15
 } hooke_code;
 
-/* The message of this thread's last call that failed, in UTF-8. Valid until its next call. "" before the first. */
+/* The message of this thread's last failed call, in UTF-8, or "". Valid until the thread's next call. */
 const char* hooke_message(void);
 
 /* ---- Joining ---- */
@@ -112,8 +112,9 @@ typedef struct hooke_place {
  * HOOKE_START, which the worker sets, names the file that describes this start. Without it the program runs outside of
  * a job. Starts MPI, unless the program runs alone.
  *
- * HOOKE_INVALID_ARGUMENT: the file cannot be read or has a bad value. HOOKE_FAILED_PRECONDITION: joined before, another
- * api_version, or MPI does not offer what Hooke needs. HOOKE_UNAVAILABLE: the worker does not answer.
+ * HOOKE_NOT_FOUND: the file cannot be read. HOOKE_INVALID_ARGUMENT: it has a bad value. HOOKE_FAILED_PRECONDITION:
+ * joined before, another api_version, or MPI does not offer what Hooke needs. HOOKE_CANCELLED: the process that started
+ * this one has ended. If the worker is gone, now or later, the process ends with an error message.
  */
 hooke_code hooke_join(uint32_t api_version, hooke_job** job);
 
@@ -166,9 +167,9 @@ typedef struct hooke_tensor {
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 
 /*
- * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Groups do not
- * wait for a group after its last step, as steps_total says. If that is 0, they wait for it once, for as long as
- * averaging.grace_seconds says.
+ * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Other groups
+ * do not wait for a group that has made steps_total steps. If steps_total is 0, they wait for an ended group once, for
+ * averaging.grace_seconds.
  */
 typedef struct hooke_plan {
   uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
@@ -177,12 +178,12 @@ typedef struct hooke_plan {
 
 /*
  * Begins to train. Collective, once, after hooke_register. The first group of the job creates the center from its own
- * values; every other group, and a group that is started again, takes the center's values (but see hooke_save_state).
- * Afterwards all ranks hold the same values. `*first_step` is the number of steps that the group has done already in
- * earlier starts.
+ * values. Every other group takes the center's values, and so does a group that is started again (but see
+ * hooke_save_state). Afterwards all ranks hold the same values. `*first_step` is the number of steps that the group has
+ * done already in earlier starts.
  *
- * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the
- * job's rule or schedule needs steps_per_epoch, or another group's plan differs.
+ * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the job
+ * needs steps_per_epoch, or has another collectives.aggregation than `allreduce`, or another group's plan differs.
  */
 hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
 
@@ -201,11 +202,11 @@ hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
  * `loss` is this rank's loss of the step, and NaN if the program does not know it. If the program's own loss came out
  * as NaN, it gives INFINITY, so that hooke_end_step says that training has diverged. Returns the ranks' mean in
  * `*mean_loss`, unless NULL. `used`, unless NULL, has a byte for each parameter: 1 if this rank's gradient of it was
- * computed. Afterwards it is 1 if any rank's was. A gradient that no rank computed is zero, as far as the ranks wrote
- * nothing to it.
+ * computed. Afterwards it is 1 if any rank's was. A gradient that no rank computed is averaged, too. So it stays zero
+ * if all ranks left it zero.
  *
  * If gradients are accumulated over several backward passes, the program may combine once after the last one, or after
- * each one: combining gradients that are equal on all ranks does not change them.
+ * each one. Combining gradients that are equal on all ranks does not change them.
  */
 hooke_code hooke_combine(hooke_job* job, float loss, float* mean_loss, uint8_t* used);
 
@@ -219,7 +220,7 @@ typedef struct hooke_step {
  * hooke_combine and the optimizer. If a step is to be skipped, for instance because gradients overflowed, all ranks
  * leave this call out and zero the gradients. `*step`, unless NULL, is the number of steps done by the group.
  *
- * HOOKE_INVALID_ARGUMENT: the loss is not finite on any rank, although it was given: training has diverged.
+ * HOOKE_INVALID_ARGUMENT: the mean of the losses that the ranks gave is not finite: training has diverged.
  */
 hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step);
 
@@ -233,21 +234,23 @@ hooke_code hooke_values_due(hooke_job* job, int* due);
 /* ---- The program's own state ---- */
 
 /*
- * The servers keep what a program needs besides the parameters to go on after a restart of its group: its optimizer's
- * state, random generators, its place in the data. For that they keep one blob of bytes for each rank. Without servers
+ * The servers keep one blob of bytes for each rank. A program puts into it what it needs besides the parameters to go
+ * on after a restart of its group: its optimizer's state, random generators, its place in the data. Without servers
  * nothing is kept, and no state is due.
  *
- * A restarted group goes on from the newest state that all its ranks have kept. If the job has one group and the rule
- * `average` without delay, fragments and compression, or under the rule `none`, Hooke keeps the registered values, too.
- * Then `*first_step` of hooke_begin is the step of that state, and the values are those of that step. So a program that
- * puts all of its state into the blob ends with the same values, bit by bit, as one that was not restarted. Otherwise
- * the values are the center's, and the state may be somewhat older than they are.
+ * A restarted group goes on from the newest state that all its ranks have kept. Under the rule `none`, Hooke keeps the
+ * registered values, too. It also does so under the rule `average`, if the job has one group and no delay, fragments or
+ * compression. Then `*first_step` of hooke_begin is the step of that state, and the values are those of that step. So a
+ * program that puts all of its state into the blob ends with the same values, bit by bit, as one that was not
+ * restarted. Otherwise the values are the center's, and the state may be somewhat older than they are.
  */
 
 /*
  * Returns 1 in `*due` if the state as it is after the last hooke_end_step, or after hooke_begin, is to be saved. Not
- * collective; the same on all ranks. Hooke decides by time: about every 30 seconds, less often if saving takes long,
- * and after an exchange with the servers. If it is due, each rank calls hooke_save_state before its next hooke_combine.
+ * collective; the same on all ranks. Hooke decides by time: about every train.state_seconds (30 by default), or less
+ * often if saving takes long. After hooke_begin a state may be due at once. Later ones become due only right after an
+ * exchange with the servers, except under the rule `none`. If it is due, each rank calls hooke_save_state before its
+ * next hooke_combine.
  */
 hooke_code hooke_state_due(hooke_job* job, int* due);
 

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kNameBytesMax = 1024;
 constexpr uint32_t kDimensionsMax = 16;
-// Limit for a tensor's values. It is more than any memory holds, and sums of such numbers do not overflow.
+// Limit for the number of values, of a tensor and of the whole model. Sums of two such numbers do not overflow.
 constexpr uint64_t kValuesMax = uint64_t{1} << 40;
 
 absl::Status BadTensor(size_t index, const hooke_tensor& tensor, absl::string_view problem) {
@@ -144,7 +144,7 @@ absl::Status RankJob::CompareTensors(absl::Span<const hooke_tensor> tensors) {
   std::vector<std::string> own;
   own.reserve(tensors.size());
   for (const hooke_tensor& tensor : tensors) own.push_back(Describe(tensor));
-  // Names may hold any character but NUL.
+  // NUL can separate the lines, because no name has one.
   std::string text = absl::StrJoin(own, absl::string_view("\0", 1));
   const std::string mine = text;
   if (absl::Status status = BroadcastText(*deps_.group, text); !status.ok()) return status;

@@ -2,8 +2,8 @@
 #define HOOKE_WORKER_API_RANK_JOB_H_
 
 // The training of a user's own program, as hooke.h describes it, in C++. RankJob checks the order of the program's
-// calls, its list of tensors, and its plan. GroupTraining does the training itself. This is the main header of the
-// folder's library, and hooke.cc makes it available to C.
+// calls, its list of tensors, and its plan. GroupTraining does the training itself. hooke.cc makes this class available
+// to C.
 
 #include <cstddef>
 #include <cstdint>
@@ -35,15 +35,15 @@ namespace hooke {
 
 class RankJob {
  public:
-  // All these objects outlive the job.
+  // `group` and `reporter` outlive the RankJob.
   struct Dependencies {
     Group* group = nullptr;  // Its deadline is StartTimeout(start).
     Reporter* reporter = nullptr;
     ServerDialer dial;
   };
 
-  // `start` has passed CheckStart, or there is no job. Without a job it names no servers, and its JobSpec has only the
-  // fields that the program set.
+  // `start` has passed CheckStart, or there is no job. Without a job it names no servers, and hooke.cc sets only the
+  // numbers of groups and ranks in its JobSpec.
   RankJob(const v1::GroupStart& start, const Dependencies& deps);
 
   // These functions do what the functions of hooke.h with the same names do. Their contracts are there.

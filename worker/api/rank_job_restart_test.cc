@@ -1,4 +1,4 @@
-// A program with a state of its own, whose group is restarted. With servers.
+// Tests a program with a state of its own, whose group is restarted. The group has servers.
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -1,4 +1,4 @@
-// Programs of several groups whose rounds the servers close.
+// Tests the programs of several groups that meet in rounds at a server.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,8 +39,8 @@ v1::GroupStart Start(uint32_t group, const std::string& server) {
   return start;
 }
 
-// A group of one rank and one parameter, which it raises by its own number + 1 in each step. Returns the parameter's
-// values after the steps.
+// Trains a group of one rank with one parameter, which the rank raises by the group's number + 1 in each step. Returns
+// the parameter's values after the steps.
 std::vector<float> Train(uint32_t group, const std::string& server, const hooke_plan& plan) {
   std::vector<float> values;
   const auto dial = [](const std::string& address) { return DialServer(address); };
@@ -64,7 +64,8 @@ std::vector<float> Train(uint32_t group, const std::string& server, const hooke_
   return values;
 }
 
-// Each round has both groups, also after more steps than the job file has epochs, of whose length servers know nothing.
+// Each round has both groups, also after more steps than train.epochs (10), whatever the plan says about the length of
+// the training.
 TEST(RankJobRoundsTest, RoundsHaveAllGroupsAfterTenSteps) {
   for (const hooke_plan plan : {hooke_plan{0, 0}, hooke_plan{0, 1}, hooke_plan{kSteps, 0}, hooke_plan{kSteps, 1}}) {
     RestartableServer server;

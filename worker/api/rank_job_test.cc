@@ -200,7 +200,7 @@ TEST_F(RankJobTest, ListsMustBeEqual) {
   }
 }
 
-// A tensor that cannot be registered is refused by name on all ranks.
+// A tensor that cannot be registered is refused on all ranks, with the reason.
 TEST_F(RankJobTest, RefusesTensors) {
   const uint64_t large[] = {uint64_t{1} << 40, 1024};
   struct Case {
@@ -390,8 +390,8 @@ TEST_F(RankJobTest, ShowsTheCenter) {
   });
 }
 
-// Under a rule that sends gradients the servers step, and the program's optimizer does not. The model is one block, so
-// the second server has no shard of it.
+// Under the rule `sync` the servers step, and the program's optimizer does not. The model is one block, so the second
+// server has no shard of it.
 TEST_F(RankJobTest, ServersStep) {
   RestartableServer servers[2];
   for (const RestartableServer& server : servers) start_.add_servers(server.address());

@@ -1,4 +1,4 @@
-// Programs whose parameters and buffers are of 16 bits, alone or beside float32.
+// Tests programs whose parameters and buffers are of 16 bits, alone or beside float32.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -50,8 +50,8 @@ void Write(uint32_t type, const std::vector<float>& numbers, void* to) {
   }
 }
 
-// A program's model: parameters of 1, 3, 5, 70 and 1 values, and then a buffer of 3 and one of 1. They have the types
-// that are given, again and again. The gradient of each parameter w is w - target.
+// A program's model: parameters of 1, 3, 5, 70 and 1 values, and then a buffer of 3 and one of 1. The tensors take the
+// given types in turn. The gradient of each parameter w is w - target.
 class Program {
  public:
   explicit Program(const Types& types) {
@@ -268,7 +268,7 @@ TEST_P(RankJobTypesTest, ElasticConserves) {
     ASSERT_TRUE(job.Collective([](Group& group) { return group.Barrier(); }).ok());
     const std::vector<float> center = server_.center();
     const std::vector<float> own = program.All();
-    const double distance = std::pow(1 - 2 * kAlpha, kExchanges);  // It was 1.
+    const double distance = std::pow(1 - 2 * kAlpha, kExchanges);  // The distance was 1 at first.
     for (size_t i = 0; i < 80; ++i) {
       EXPECT_NEAR(center[i], 2 - distance / 2, 1e-3) << i;
       EXPECT_NEAR(own[i] + center[i], 4, 0.01) << i;  // Half a step of bfloat16 at 2.

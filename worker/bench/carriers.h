@@ -31,9 +31,9 @@ struct CarriersOptions {
 };
 
 // Times all-reduces over each carrier, with the algorithms of DefaultRules. The values lie in ordinary memory, not in
-// an arena. Sizes go from 4 bytes to `bytes_max`, each 64 times the
-// last one; at each size the carriers take turns. Collective; all ranks get the same result. If no socket connection
-// can be made, the groups of both carriers use MPI. A group's error is returned as it is.
+// an arena. Sizes go from 4 bytes to `bytes_max`, each 64 times the last one; at each size the carriers take turns.
+// Collective; all ranks get the same result. If no socket connection can be made, the groups of both carriers use MPI.
+// A group's error is returned as it is.
 absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& options);
 
 // Returns the faster carrier, or kAuto if neither is faster by more than `margin` (0.05: 5 %). The medians of one

@@ -24,7 +24,8 @@ struct Measurement {
 };
 
 // Returns rules for groups like the measured one. Such a group has at most as many ranks. It is on several nodes
-// exactly if the measured group was. It has more ranks than cores only if the measured group had.
+// exactly if the measured group was. If a node of the measured group had more ranks than cores, one of such a group's
+// nodes has, too.
 //
 // `margin` (0.05: 5 %) keeps noise from writing rules. At each size Hooke's default stays unless another choice's
 // median is shorter than the default's lower quartile by more than `margin`. If the next smaller size has another

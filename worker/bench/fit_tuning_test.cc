@@ -69,7 +69,7 @@ const Case kCases[] = {
      {{Algorithm::kRing, 4}}},
 };
 
-// If a choice is fastest by more than the margin, it gets a rule for those sizes. Other sizes get no rule.
+// If a choice is fastest by more than the margin, it gets a rule for those sizes. Other sizes stay with the default.
 TEST(FitTuningTest, Table) {
   for (const Case& c : kCases) {
     const Tuning tuning = FitTuning(OneNode(2), Measured(c.times), kMargin);

@@ -160,8 +160,8 @@ TEST_F(HookeBenchTest, Explain) {
   EXPECT_THAT(Run({"explain", "--tuning", folder_ + "/none.json"}).err, HasSubstr("none.json: cannot be read"));
 }
 
-// For several nodes `explain` also names the algorithm between the nodes. It changes from 1 to 2 MiB of private values,
-// where the all-reduce remains two-level.
+// For several nodes `explain` also names the algorithm between the nodes. For private values it changes with the size,
+// while the all-reduce remains two-level.
 TEST_F(HookeBenchTest, ExplainNamesTheAlgorithmBetweenNodes) {
   const Result result = Run({"explain", "--ranks", "8", "--nodes", "2"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

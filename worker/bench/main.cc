@@ -167,8 +167,8 @@ void AddMeasureFlags(Command& command, Flags& flags) {
 }
 
 int Main(int argc, char** argv) {
-  // Signals are blocked before the first thread starts, so that all threads inherit the mask. Only WaitForEnd takes
-  // signals.
+  // The signals that `tune` blocks before its first thread starts. All its threads inherit the mask, so only WaitForEnd
+  // takes these signals.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop_signals, signal);

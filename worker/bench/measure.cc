@@ -18,8 +18,8 @@ constexpr size_t kRoundsMax = 25;
 // If a call is shorter than this, several calls are timed together.
 constexpr double kBatchUs = 200;
 constexpr uint64_t kBatchMax = 16;
-// A candidate that is much slower than the best is not timed again. That means: its time exceeds kLostFactor times the
-// best time, and also kLostUs.
+// A candidate that is much slower than the best is not timed again, unless it is the default. Much slower means that
+// its time exceeds kLostFactor times the best time, and also kLostUs.
 constexpr double kLostFactor = 3;
 constexpr double kLostUs = 1000;
 

@@ -43,9 +43,9 @@ struct Measured {
 };
 
 // Measures everything. Collective. Each candidate's result is checked before it is timed. At each size the candidates
-// take turns, and a time is that of the slowest rank. A tenth of `time_max` is for choosing the carrier between nodes;
-// the operations share the rest evenly. A group's error is returned as it is. INTERNAL: a candidate gave a wrong
-// result. After an error the groups are unusable.
+// take turns, and a time is that of the slowest rank. With several nodes, a tenth of `time_max` is for choosing the
+// carrier between them. The operations share the rest evenly. A group's error is returned as it is. INTERNAL: a
+// candidate gave a wrong result.
 absl::StatusOr<Measured> Measure(const MeasureOptions& options);
 
 }  // namespace hooke

@@ -33,8 +33,8 @@ struct PlannedCell {
 };
 
 // Cells of one operation are adjacent; all-reduce comes first. Sizes ascend from 4 bytes to `bytes_max`, each four
-// times the last one. Two candidates are left out because they cannot win: copies of large values that lie in an arena,
-// and collectives through a single rank beyond 64 KiB.
+// times the last one. Algorithms that cannot win are left out, unless they are the default. Beyond 64 KiB that is
+// kReference. For values in an arena it is all but kArena, kTwoLevel and, up to 1 MiB, the staged ones.
 std::vector<PlannedCell> PlanCells(const Topology& topology, uint64_t bytes_max);
 
 }  // namespace hooke

@@ -26,9 +26,9 @@ struct RanksOptions {
   std::function<void(absl::string_view line)> on_line;
 };
 
-// Runs the ranks and returns the document that rank 0 wrote. NOT_FOUND: there is no mpirun. CANCELLED: a signal came.
-// UNAVAILABLE: the ranks failed, and their output says why. When it returns, no rank runs, and no file of the ranks is
-// left.
+// Runs the ranks and returns the document that rank 0 wrote. NOT_FOUND: there is no mpirun. FAILED_PRECONDITION: there
+// is no folder for temporary files. CANCELLED: a signal came. UNAVAILABLE: the ranks failed, and their output says why.
+// When the call returns, the ranks have ended, and no file of theirs is left.
 absl::StatusOr<std::string> RunRanks(const RanksOptions& options);
 
 }  // namespace hooke

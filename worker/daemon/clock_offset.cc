@@ -11,7 +11,7 @@
 namespace hooke {
 namespace {
 
-// The largest time that counts: some 146 years in nanoseconds. The sum of two such times stays in range.
+// The largest time that counts: some 146 years in nanoseconds. Offsets between such times stay in range.
 constexpr int64_t kTimeMax = int64_t{1} << 62;
 
 }  // namespace

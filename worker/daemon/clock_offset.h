@@ -43,7 +43,7 @@ class ClockOffset {
 };
 
 // Returns a name for this machine's monotonic clock that no other clock has. It is the boot id, and the time namespace
-// if there is one. Returns "" if the kernel does not show them.
+// if there is one. Returns "" if the kernel does not show a boot id.
 std::string MachineClockName();
 
 }  // namespace hooke

@@ -40,7 +40,7 @@ struct ParsedFlags {
 };
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
 
-// Returns all options in one line, for the log.
+// Returns the flags in one line, for the log; only the log level is left out.
 std::string ToString(const WorkerFlags& flags);
 
 // Returns the first of `names` that is executable in a folder of `path` (written like $PATH), or else the last name.

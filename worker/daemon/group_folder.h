@@ -11,7 +11,8 @@
 //                                   on a tmpfs, and its name is short enough for a socket. The link "memory" in the
 //                                   group's folder points to it. Without /dev/shm it is in /tmp.
 //
-// Only their owner can read the folders. A daemon that opens the state folder removes what a killed daemon has left.
+// Only the owner can read what lies in groups/, in files/ and in the folder of /dev/shm. A daemon that opens the state
+// folder removes what a killed daemon has left.
 
 #include <memory>
 #include <string>

@@ -8,8 +8,8 @@
 // others it is the MPI library's own daemon (orted, hydra_pmi_proxy). A part reports PartReady, and its launcher starts
 // at Launch. When mpirun wants a daemon on another node, the run sends the event RemoteStart.
 //
-// WorkerDaemon makes and destroys the run. A run has one thread of its own, and the threads of its Process and its
-// RankEventsServer.
+// WorkerDaemon makes and destroys the run. A run has one thread of its own, and the threads of its Process, its
+// RankEventsServer and its RankOutput.
 
 #include <functional>
 #include <memory>
@@ -46,7 +46,7 @@ struct GroupRunOptions {
   LaunchOptions launch;
   // GroupRun fills in `ranks` and `started`.
   RankWatchOptions watch;
-  std::string site;            // Of this worker; a job may say what differs there.
+  std::string site;            // The worker's site. A job may give its command other arguments and variables there.
   FileCache* files = nullptr;  // The files of jobs on this node. Not null; it outlives the run.
   FetchOptions fetch;
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
@@ -77,7 +77,8 @@ class GroupRun final {
   const v1::GroupId& id() const { return id_; }
   // Starts the launcher of a part. INVALID_ARGUMENT: the command does not suit the part. Later calls change nothing.
   absl::Status Launch(const v1::LaunchPart& command);
-  // Ends the group; `why` becomes the message of GroupEnded. Returns at once; later calls change nothing.
+  // Ends the group. GroupEnded then has the code and message of `why`, unless all ranks are done or the run stopped the
+  // group itself before. Returns at once; later calls change nothing.
   void Stop(const absl::Status& why);
 
  private:
@@ -92,7 +93,7 @@ class GroupRun final {
   // Waits until the coordinator's command to start the part's launcher comes.
   absl::Status AwaitLaunch();
   absl::Status WhyStopped();  // OK: the group was not stopped.
-  // Fetches the job's files, if it has some, and makes the folder in which the command runs. Logs what it did.
+  // If the job has files, fetches them, makes the group's copy of them, in which the command runs, and logs this.
   absl::Status PrepareFiles(const GroupFolder& folder);
   // The folder in which the command runs.
   std::string CommandFolder(const GroupFolder& folder) const;

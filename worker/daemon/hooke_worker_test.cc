@@ -154,7 +154,8 @@ TEST_F(HookeWorkerTest, NameIsTaken) {
   EXPECT_THAT(Output(), HasSubstr("a worker named w1 is already connected: choose another --name"));
 }
 
-// Each bad command line has its own exit status, and the message says what is allowed.
+// Bad command lines end with exit status 2, or 1 for a missing program, and the message says what is allowed. --version
+// and --help end with 0.
 TEST_F(HookeWorkerTest, BadFlags) {
   struct Case {
     std::vector<std::string> flags;

@@ -6,7 +6,7 @@
 namespace hooke {
 
 void LastLines::Add(const std::string& who, absl::string_view line) {
-  // Python underlines a line of a traceback with "^", and from 3.13 on with "~", too.
+  // Python underlines a part of a traceback's line with "^", and from 3.11 on with "~", too.
   if (line.find_first_not_of(" \t\r^~") == absl::string_view::npos) return;
   std::deque<std::string>& kept = lines_[who];
   kept.push_back(CleanLine(line, kLineBytesMax));

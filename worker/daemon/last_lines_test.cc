@@ -8,7 +8,7 @@
 namespace hooke {
 namespace {
 
-// Each rank keeps its last ten lines that are not blank.
+// Of each rank, the last ten lines that are not blank are kept.
 TEST(LastLinesTest, KeepsTheLastOfEachRank) {
   LastLines lines;
   EXPECT_EQ(lines.Of("rank 0"), "");

@@ -88,7 +88,8 @@ bool WaitForSignal(const sigset_t& signals, WorkerDaemon& daemon, spdlog::logger
 }
 
 int Main(int argc, char** argv) {
-  // Blocked before the first thread is made: all threads inherit the mask, so only this one takes the signals.
+  // Signals are blocked before the first thread is made. All threads inherit the mask, so only this one takes the
+  // signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

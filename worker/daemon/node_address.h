@@ -14,8 +14,8 @@ namespace hooke {
 
 struct NodeAddress {
   std::string address;                  // IPv4; empty: no other node reaches this one.
-  std::vector<std::string> interfaces;  // Their names on this node; empty: MPI chooses.
-  bool chosen = false;                  // Whether a person chose them.
+  std::vector<std::string> interfaces;  // Names of interfaces on this node; empty: MPI chooses.
+  bool chosen = false;                  // Whether a person chose the interfaces.
 };
 
 // An IPv4 address of this machine.
@@ -32,8 +32,8 @@ struct NodeAddressWish {
 // Chooses the node's address and its interfaces among the machine's `own` addresses. If the wish names interfaces or
 // subnets, these are chosen in the order given, interfaces before subnets. The first one's address is the node's.
 // Without a wish, the address is `toward`, by which this node reaches its coordinator, with its interface. The address
-// stays empty if `toward` is 0 or a loopback address. NOT_FOUND: the machine has no address that fits a wish.
-// INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.
+// stays empty if `toward` is 0, a loopback address, or not in `own`. NOT_FOUND: the machine has no address that fits a
+// wish. INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.
 absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl::Span<const InterfaceAddress> own,
                                               uint32_t toward);
 

@@ -36,7 +36,8 @@ class Outbox {
 
   // Fills in the event's group and its number: one more than the last of that group.
   void AddEvent(const v1::GroupId& group, v1::GroupEvent event);
-  // Adds a log line. `text` is one line of any bytes. Bytes that are not UTF-8 and control characters become '?'.
+  // Adds a log line. `text` is one line of any bytes. Bytes that are not UTF-8 and control characters other than tabs
+  // become '?'.
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
 
   // Returns whether there is a message to send.

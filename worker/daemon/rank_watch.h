@@ -31,13 +31,14 @@ struct RankWatchOptions {
   uint32_t ranks_here = 0;  // 0: all.
   std::vector<RanksElsewhere> elsewhere;
   std::string launcher = "mpirun";  // The program that runs the ranks here.
-  absl::Time started;               // When the launcher was started.
+  absl::Time started;               // When the group's run began.
   // A rank without a report for this long is silent. Ranks report at least once a second.
   absl::Duration silent_after = absl::Seconds(4);
-  // Before its first report a rank counts as silent only after this long, because loading libraries from a cold disk
-  // takes a while.
+  // Before its first report a rank of hooke-rank counts as silent only after this long, because loading libraries from
+  // a cold disk takes a while.
   absl::Duration first_word_within = absl::Seconds(30);
-  // A rank that is silent for this long ends its group. Before its first report it has four times as long.
+  // A rank without a report for this long ends its group. Before its first report hooke-rank has four times as long,
+  // and a command has `command_hello_within`.
   absl::Duration give_up_after = absl::Seconds(30);
   // Limit for the launcher to end the group after a rank's stream broke or its command exited.
   absl::Duration launcher_grace = absl::Seconds(3);
@@ -54,7 +55,7 @@ struct RankWatchOptions {
 
 struct SilenceChange {
   bool silent = true;  // False: the rank has reported again.
-  std::string what;    // The rank, as in "rank 1 (pid 1234)".
+  std::string what;    // The rank, as in "rank 1 (pid 1234)". GroupRun also puts a launcher here.
   absl::Time since;    // When the rank last reported.
   uint64_t step = 0;   // The last step that the rank reported.
 };
@@ -79,8 +80,7 @@ class RankWatch {
  public:
   explicit RankWatch(const RankWatchOptions& options);
 
-  // ---- Reports. Hello refuses a rank that does not run here, and a process that counts another number of ranks. The
-  // other functions take only ranks that Hello accepted.
+  // ---- Reports. Progress, Heard, Failed, Done and StreamEnded take only ranks that Hello accepted.
   struct HelloReport {
     uint32_t rank = 0;
     uint32_t ranks = 0;
@@ -143,8 +143,8 @@ class RankWatch {
   // Returns the rank whose end caused the group's end; nullopt if it is not known.
   std::optional<uint32_t> FirstToDie(const LauncherVerdict& said) const;
   std::string Name(uint32_t rank) const;
-  // Returns the time without a report after which the rank counts as silent. It is infinite if the rank has sent its
-  // final report.
+  // Returns the time without a report after which the rank counts as silent. It is infinite for a rank that has ended,
+  // and for a command's rank before its hello.
   absl::Duration SilentAfter(const Rank& rank) const;
   absl::Duration GiveUpAfter(const Rank& rank) const;
 

@@ -164,8 +164,8 @@ bool Session::AwaitWelcome() {
   return link_ == Link::kWelcomed;
 }
 
-// Waits, after a failed write, until the reader has seen the stream's end too. Returns false if the stream is still up;
-// the caller must then cancel it.
+// Waits up to a second until the reader has seen the stream's end. Returns false if it has not; the caller must then
+// cancel the stream.
 bool Session::AwaitDown() {
   absl::MutexLock lock(&mutex_);
   if (link_ == Link::kConnecting) return false;

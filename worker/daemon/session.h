@@ -1,12 +1,13 @@
 #ifndef HOOKE_WORKER_DAEMON_SESSION_H_
 #define HOOKE_WORKER_DAEMON_SESSION_H_
 
-// The worker's only stream to the coordinator. It sends hello, a heartbeat each second, events and log lines, and
-// receives commands. It reconnects for ever. Events that the coordinator has not stored are sent again, so neither a
-// broken network nor a restart of the coordinator loses any.
+// The worker's session with the coordinator, over one stream at a time. It sends hello, a heartbeat each second, events
+// and log lines, and receives commands. It reconnects until the coordinator refuses the worker for good. Events that
+// the coordinator has not stored are sent again, so neither a broken network nor a restart of the coordinator loses
+// any.
 //
 // One thread connects and writes; a second one, for each connection, reads. Callbacks run on these threads without a
-// lock held, and must not block for long. Any thread may call AddEvent, AddLog and Flush.
+// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending and Flush.
 
 #include <cstdint>
 #include <functional>
@@ -73,8 +74,8 @@ class Session {
   // Returns whether the group has ended, but the coordinator has not stored its end yet.
   bool EndIsPending(const v1::GroupId& group);
 
-  // Waits until the coordinator has all events and log lines. Returns false if it does not have all of them at
-  // `deadline`, or if the session is not connected.
+  // Waits until the coordinator has all events and was sent all log lines. Gives up at `deadline`, or when the session
+  // is not connected. Returns whether nothing is left.
   bool Flush(absl::Time deadline);
 
  private:

@@ -39,8 +39,8 @@ struct WorkerOptions {
   ClusterToken token;           // The cluster's token; may be empty.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
   uint64_t files_cache_bytes = uint64_t{10} << 30;  // Files of jobs that are kept here; >= 1.
-  // How groups are started. The caller sets only flavour, mpirun, rank_binary, threads_per_rank, as_root and
-  // environment.
+  // How groups are started. The caller sets only flavour, mpirun, rank_binary, remote_agent, threads_per_rank, as_root
+  // and environment.
   LaunchOptions launch;
   // The address at which the site's other nodes reach this one. Without an address, this worker takes no part in groups
   // of several workers.
@@ -64,12 +64,11 @@ absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterTo
 class WorkerDaemon {
  public:
   // Starts a daemon. INVALID_ARGUMENT: an option is out of range. NOT_FOUND: hooke-rank or mpirun is missing.
-  // FAILED_PRECONDITION: the state folder cannot be used. All messages say what to do.
+  // FAILED_PRECONDITION: the state folder cannot be used.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
   // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within
-  // `limit`; the message names them. The destructor would wait for these groups; only the end of this process ends
-  // them.
+  // `limit`; the message names them. The destructor would wait for these groups, perhaps for ever.
   absl::Status StopAll(absl::Duration limit);
 
   // Stops all groups and waits for their ends without a limit. Sends the ends to the coordinator and ends the session.

@@ -213,7 +213,7 @@ TEST_F(WorkerDaemonTest, LauncherDoesNotCrash) {
   StartDaemon();
   constexpr int kRuns = 20;
   for (int run = 1; run <= kRuns; ++run) {
-    // One rank fails or all ranks fail, and half of the jobs are also cancelled meanwhile.
+    // One rank fails or all ranks fail, and half of the groups are also stopped meanwhile.
     ASSERT_TRUE(coordinator_->Send(StartCommand(run % 2 == 0 ? "fail" : "all fail", 2, run)));
     if (run % 4 >= 2) {
       ASSERT_TRUE(coordinator_->WaitForCount(HasLogLine("I give up"), (run + 1) / 2)) << run;

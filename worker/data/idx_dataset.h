@@ -56,7 +56,8 @@ class IdxDataset {
   // Reads a set. Trying again after an error does not help.
   //   NOT_FOUND            A file does not exist; the message has both names that were tried.
   //   FAILED_PRECONDITION  A file cannot be opened or read.
-  //   INVALID_ARGUMENT     The magic is wrong, there are no images, counts differ, or a label is out of range.
+  //   INVALID_ARGUMENT     The magic is wrong, there are no images or too many, counts differ, or a label is out of
+  //                        range.
   //   DATA_LOSS            A file is cut short, longer than its header says, or corrupt.
   //   RESOURCE_EXHAUSTED   There is no memory to read a file.
   // Memory is taken as data arrives, whatever a header promises.

@@ -54,7 +54,7 @@ absl::StatusOr<Sampler> Sampler::Make(const SamplerOptions& o) {
         absl::StrCat("sampler: the training data has ", o.samples, " samples; at most 4294967295 are supported"));
   }
   const uint64_t steps =
-      o.samples / o.groups / o.ranks / o.batch;  // Divided one by one, because the product may overflow.
+      o.samples / o.groups / o.ranks / o.batch;  // We divide one by one, because the product may overflow.
   if (steps == 0) {
     return absl::InvalidArgumentError(absl::StrCat("one step of ", o.groups, " groups x ", o.ranks, " ranks x batch ",
                                                    o.batch, " takes more samples than the training data's ", o.samples,

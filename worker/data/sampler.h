@@ -5,8 +5,8 @@
 // Any step can be asked for, so a restarted group goes on where it was.
 //
 // Each epoch has its own permutation of the data, made from (seed, epoch). It is cut into one share for each rank of
-// each group, so no sample is seen twice in an epoch. Samples that do not fill a batch for every rank are left out;
-// each epoch leaves out different ones.
+// each group, so no sample is seen twice in an epoch. Samples that do not fill a batch for every rank are left out.
+// Which ones these are changes from epoch to epoch.
 
 #include <cstdint>
 #include <limits>

@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Broadcasts and sums leave numbers and outcomes unchanged, also the largest numbers and the longest messages.
+// All ranks end with rank 0's numbers and outcome, and with the right sums. The largest numbers arrive whole, and the
+// other ranks get the first 1000 bytes of a message.
 TEST(AgreementTest, NumbersAndOutcomes) {
   constexpr int kRanks = 3;
   std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(kRanks);

@@ -21,8 +21,8 @@
 namespace hooke {
 
 ValuesHeader HeaderOf(const BlocksToSend& blocks);
-// Returns the message's payload. Its length is the one in HeaderOf(blocks). It points into the memory that `blocks`
-// points into.
+// Returns the message's payload, as long as HeaderOf(blocks) says (PayloadBytes). It points into the memory that
+// `blocks` points into.
 absl::Span<const char> PayloadOf(const BlocksToSend& blocks);
 
 // The limits of an answer.

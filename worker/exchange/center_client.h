@@ -51,7 +51,8 @@ class CenterClient {
 
   // Attaches to each server in list order. A server that asks for initial values gets those of `vector`. Waits until
   // the deadline for servers that cannot be reached and for other groups that are initializing. DEADLINE_EXCEEDED names
-  // the server and its last error. Any other error comes from a server and is final.
+  // the server and its last error. Any other error is final: it comes from a server, a server's answer does not suit
+  // this rank, or Stop was called.
   absl::StatusOr<Attached> Attach(absl::Span<const float> vector, absl::Time deadline) const;
 
   // Like Attach, but for one server. Reads only that shard's values of `vector`.
@@ -73,8 +74,8 @@ class CenterClient {
   // the fragment that is next. One attempt.
   absl::StatusOr<v1::PaceResponse> Pace(double steps_per_second, absl::Time deadline) const;
 
-  // Call it when the group has failed: all later calls end with CANCELLED. Calls in progress do so at a server's next
-  // answer or at their next pause.
+  // Call it when the group has failed: later calls other than Pace end with CANCELLED. Calls in progress do so at a
+  // server's next answer or at their next pause.
   void Stop() { stopped_ = true; }
 
  private:

@@ -1,5 +1,5 @@
-// Compressed exchanges with a real parameter server on loopback, over each kind of stream. The tests compare the values
-// that arrive, the sum of center and groups, and the center that each group sees.
+// Tests compressed exchanges with a real parameter server on loopback, over each kind of stream. They compare the
+// values that arrive, the sum of center and groups, and the center that each group sees.
 
 #include <cmath>
 #include <cstring>

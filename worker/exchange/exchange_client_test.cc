@@ -42,8 +42,8 @@ TEST_F(ExchangeTest, ExactNumbers) {
   EXPECT_EQ(servers_[1]->streams(), 1);
 }
 
-// Streams break again and again, and answers are lost on the way. The values do not change, because every block is
-// applied once.
+// Streams break again and again, and answers are lost on the way. The result is the same as without breaks, because
+// every block is applied once.
 TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::vector<float> center = Ramp(1, 0.001f);
   std::vector<float> x = Ramp(-2, 0.002f);
@@ -51,7 +51,7 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   uint64_t sequence = 0;
-  for (int after : {1, 2, 3, 4, 5, 6}) {  // The second server gets six messages.
+  for (int after : {1, 2, 3, 4, 5, 6}) {  // An exchange has six messages for this server.
     servers_[0]->BreakAfterApplying(after);
     ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
     ApplyByHand(x, center);

@@ -17,7 +17,8 @@ bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress
 ExchangePatience PatienceOf(const GroupPatience& group) {
   ExchangePatience patience;
   patience.awaits_quorum = group.awaits_quorum;
-  // Less than the limit of the collective in which finished ranks wait. Otherwise those ranks would give up first.
+  // The exchange gets less time than the limit of the collective in which finished ranks wait. Otherwise those ranks
+  // would give up first.
   patience.whole = group.collective * 2 / 3;
   if (group.ranks == 1) patience.whole += 2 * TransferTime(group.values);
   // No later exchange makes up for the last one, so it skips no server and waits as long as the other ranks can.

@@ -49,8 +49,8 @@ class ExchangePlanner {
   // `center` is null if the job has no servers; nobody calls the planner then. Group and center outlive the planner.
   ExchangePlanner(ExchangePlannerOptions options, const Group* group, const CenterClient* center);
 
-  // The group after `step` steps. `in_flight_since` is the step after which the exchange in flight began, if there is
-  // one.
+  // A moment of training: the group has done `step` steps. `in_flight_since` is the step after which the exchange in
+  // flight began, if there is one.
   struct Moment {
     uint64_t step = 1;
     std::optional<uint64_t> in_flight_since;

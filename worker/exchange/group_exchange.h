@@ -84,7 +84,7 @@ class GroupExchange {
   // the ranks must agree.
   bool missed() const { return missed_; }
   uint64_t finished() const { return finished_; }  // Number of finished exchanges.
-  // Whether the first server is known to be away. The schedule then does not ask it.
+  // Whether the first server is known to be away. The ExchangePlanner then does not ask it.
   bool SkipsFirstServer() const;
   // Whether this rank's exchanges skip any server now.
   bool SkipsSome() const { return client_->SkipsSome(); }
@@ -100,7 +100,8 @@ class GroupExchange {
   void Begin(const Exchange& exchange);
 
   // Ends the exchange in flight. OK even if servers missed it; a notice names them. An error comes from a server or
-  // from the group, and the rank gives up. The last exchange must reach every server, or all ranks return UNAVAILABLE.
+  // from the group, and the rank gives up. If the last exchange misses a server, all ranks return UNAVAILABLE, or a
+  // server's final error.
   absl::Status Finish();
 
  private:

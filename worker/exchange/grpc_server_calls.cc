@@ -82,7 +82,7 @@ class GrpcExchangeStream : public ExchangeStream {
   }
 
   bool Write(const BlocksToSend& blocks) override {
-    // Buffered, so that the opening message leaves together with the first values.
+    // The opening message is buffered, so that it leaves together with the first values.
     const auto later = grpc::WriteOptions().set_buffer_hint();
     if (!opened_ && !stream_->Write(OpeningMessage(sender_), later)) return false;
     opened_ = true;
@@ -302,14 +302,14 @@ std::unique_ptr<ServerCalls> DialServer(const std::string& address, const DialOp
   arguments.SetMaxReceiveMessageSize(64 << 20);  // A pull's header carries the layout, which may be large.
   arguments.SetMaxSendMessageSize(64 << 20);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Large enough for the answers of a whole window, in few frames and reads.
+  // These sizes are large enough for the answers of a whole window, in few frames and reads.
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamBytes);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
   arguments.SetInt(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFrameBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // Finds a connection that a firewall has silently dropped between two exchanges.
+  // Keepalive finds out if a firewall has silently dropped the connection between two exchanges.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Other channels' backoff does not delay this one.

@@ -1,5 +1,5 @@
-// Answers that none of our servers sends, on each kind of stream. The rank reports an error that describes the answer,
-// and does not crash.
+// Tests answers that none of our servers sends, over gRPC and over a Unix socket. The rank reports an error that
+// describes the answer, and does not crash.
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

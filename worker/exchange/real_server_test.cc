@@ -1,4 +1,4 @@
-// The exchange client and the center client against real parameter servers: gRPC on loopback.
+// Tests the exchange client and the center client with real parameter servers on loopback.
 #include <atomic>
 #include <memory>
 #include <string>

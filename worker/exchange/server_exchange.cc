@@ -129,7 +129,7 @@ void ServerExchange::Run() {
       presence_.Ended(end, progress_.started, absl::Now());
       since = presence_.absent_since();
     }
-    // Reported before End, so that the change is visible when Wait returns.
+    // The change is reported before End, so that it is visible when Wait returns.
     Tell(since);
     const bool well = result.ok();
     {

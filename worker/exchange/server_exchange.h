@@ -66,8 +66,8 @@ struct ServerExchangeOptions {
   std::function<void(absl::Time snapshot, const Setback& setback)> on_setback;
 };
 
-// Whether trying again is useless after this error from a server: this incarnation is replaced, the job has ended, or a
-// message was wrong.
+// Whether trying again is useless after this error from a server. For example, this incarnation is replaced, the job
+// has ended, or a message was wrong.
 bool IsFatalExchangeError(const absl::Status& status);
 
 struct ExchangeCall {
@@ -206,7 +206,7 @@ class ServerExchange {
   size_t written_ ABSL_GUARDED_BY(mutex_) = 0;            // How many of unanswered_ were written on this stream.
   std::shared_ptr<ExchangeStream> stream_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;        // The stream's reader has ended.
-  absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // The reason why our side cancelled the stream.
+  absl::Status answer_error_ ABSL_GUARDED_BY(mutex_);  // Why we cancelled the stream because of an answer.
 
   AcknowledgedExchanges acknowledged_ ABSL_GUARDED_BY(mutex_);
 

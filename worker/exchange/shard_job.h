@@ -22,9 +22,9 @@ struct ShardJobNumbers {
 // Returns whether the rate with which the servers step depends on the epoch.
 bool CountsEpochs(const v1::JobSpec& job);
 
-// Returns that part. `epochs` and `steps_per_epoch` tell the servers a group's last step. If the length is not known,
-// no step is the last one. If CountsEpochs, `epochs` is the schedule's length, too, so it is at least train.epochs.
-// Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
+// Returns what `job` says to the servers. `epochs` and `steps_per_epoch` tell the servers a group's last step. If the
+// length is not known, no step is the last one. If CountsEpochs, `epochs` is the schedule's length, too, so it is at
+// least train.epochs. Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers);
 
 }  // namespace hooke

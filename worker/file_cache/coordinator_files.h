@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_FILE_CACHE_COORDINATOR_FILES_H_
 #define HOOKE_WORKER_FILE_CACHE_COORDINATOR_FILES_H_
 
-// Fetches files of jobs from the coordinator (Coordinator.FetchFiles). The worker dials, as always.
+// Fetches files of jobs from the coordinator (Coordinator.FetchFiles).
 
 #include <functional>
 #include <string>
@@ -25,12 +25,12 @@ struct FetchOptions {
 struct FetchWish {
   std::string job_id;
   std::vector<std::string> sha256;
-  absl::Duration limit;  // For the whole fetch.
+  absl::Duration limit;  // Limit for the whole fetch.
 };
 
-// Passes each chunk to `take`, whose error ends the call and is returned. So is the error of `stopped`, which is asked
-// several times a second. UNAVAILABLE: the coordinator cannot be reached, is too slow, or answers with an error,
-// whatever its code. For another start may succeed, once a damaged file has been uploaded again. Each call has a
+// Passes each chunk to `take`, and calls `stopped` several times a second. An error of either ends the call and is
+// returned. UNAVAILABLE: the coordinator cannot be reached, is too slow, or answers with an error, whatever its code.
+// Another start of the group may succeed, for example after a damaged file was uploaded again. Each call has a
 // connection of its own.
 absl::Status FetchFromCoordinator(const FetchOptions& options, const FetchWish& wish,
                                   const std::function<absl::Status(const v1::FileChunk&)>& take,

@@ -1,4 +1,4 @@
-// Fetching over a real connection, from a coordinator that answers well, badly, slowly or not at all.
+// Tests fetching over a real connection, from a coordinator that answers well, badly, slowly or not at all.
 
 #include "worker/file_cache/coordinator_files.h"
 
@@ -55,7 +55,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return options;
   }
 
-  // Set before the first call.
+  // Tests set these fields before the first call, except for asked_job, which FetchFiles sets.
   std::vector<std::string> contents;
   bool silent = false;  // After the contents the stream stays open.
   grpc::Status end;
@@ -92,8 +92,8 @@ TEST(CoordinatorFilesTest, PassesOnEachChunk) {
   EXPECT_EQ(coordinator.asked_job, "own-1");
 }
 
-// The next submission may bring a damaged file again. So the group is started again, and the job does not fail at once,
-// as it does after the codes DATA_LOSS, NOT_FOUND and FAILED_PRECONDITION.
+// The codes DATA_LOSS, NOT_FOUND and FAILED_PRECONDITION would fail the job at once. The worker turns them into
+// UNAVAILABLE, so the group is started again: a damaged file may have been uploaded again by then.
 TEST(CoordinatorFilesTest, AnErrorOfTheCoordinatorDoesNotFailTheJobAtOnce) {
   for (const grpc::StatusCode code : {grpc::DATA_LOSS, grpc::NOT_FOUND, grpc::FAILED_PRECONDITION}) {
     FakeCoordinator coordinator;

@@ -55,7 +55,7 @@ absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const
   });
   if (!written.ok()) return written;
   if (!read.ok()) return absl::DataLossError(read.message());
-  // On a network file system only this may say that the disk is full.
+  // On a network file system only close may say that the disk is full.
   std::move(close_file).Cancel();
   if (close(file) != 0) return CannotWrite(to, errno);
   return sum.Finish() == entry.sha256() ? absl::OkStatus() : absl::DataLossError("it is damaged");

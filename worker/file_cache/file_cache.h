@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_FILE_CACHE_FILE_CACHE_H_
 #define HOOKE_WORKER_FILE_CACHE_FILE_CACHE_H_
 
-// The files of jobs on a node. Each content is one file of a ContentFolder, named by its SHA-256, which all groups of
-// this worker share, and which stays over a restart of the worker. If the cache is full, the least recently used files
+// The files of jobs on a node. Each content is one file of a ContentFolder, named by its SHA-256. All groups of this
+// worker share the file, and it survives a restart of the worker. If the cache is full, the least recently used files
 // leave, but never those of a running group.
 //
 // A group gets copies, not links: its program may do with them what it likes. Copying checks each SHA-256 again. So a
@@ -29,7 +29,7 @@
 
 namespace hooke {
 
-// Fetches contents in this order, and passes each chunk to `take`. Returns the error of `take`, or its own.
+// Fetches contents in the order of `sha256`, and passes each chunk to `take`. Returns the error of `take`, or its own.
 using FetchContents = std::function<absl::Status(const std::vector<std::string>& sha256,
                                                  const std::function<absl::Status(const v1::FileChunk&)>& take)>;
 
@@ -55,15 +55,16 @@ class FileCache {
     std::unique_ptr<Use> use;
     uint32_t fetched = 0;        // Different contents that were fetched, without the manifest.
     uint32_t contents = 0;       // Different contents of all files.
-    uint64_t fetched_bytes = 0;  // With the manifest.
+    uint64_t fetched_bytes = 0;  // Also of the manifest.
   };
   // Fetches what the cache lacks, and makes the folder `into`, which must not exist, with copies of the job's files.
   // `stopped` is asked again and again; its error ends the wait and the work. After an error `into` may be incomplete;
   // the caller removes it.
   //
   // FAILED_PRECONDITION: the files do not fit into the cache. RESOURCE_EXHAUSTED: the disk is full, or groups that run
-  // leave too little room. UNAVAILABLE: what came was not what was asked for; or no turn came in time.
-  // INVALID_ARGUMENT: the manifest is wrong. Other errors are those of `fetch` and `stopped`.
+  // leave too little room. UNAVAILABLE: what came was not what was asked for, this node's disk damages files, or no
+  // turn came in time. INVALID_ARGUMENT: the manifest is wrong. INTERNAL: a file or folder cannot be made. Other errors
+  // are those of `fetch` and `stopped`.
   absl::StatusOr<Made> Make(const v1::FileSet& set, const std::string& into, const FetchContents& fetch,
                             const std::function<absl::Status()>& stopped);
 
@@ -93,11 +94,12 @@ class FileCache {
   absl::Mutex mutex_;
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;                    // A Make has its turn.
   std::map<std::string, Cached> cached_ ABSL_GUARDED_BY(mutex_);  // By SHA-256.
-  std::map<std::string, uint32_t> uses_ ABSL_GUARDED_BY(mutex_);  // Number of uses by SHA-256; none is 0.
+  std::map<std::string, uint32_t> uses_ ABSL_GUARDED_BY(mutex_);  // Number of uses by SHA-256, never 0.
 };
 
 // Makes the folder `into` with the files of a manifest, which must have passed CheckManifest. `copy` writes one content
-// to a new file at a path. Nothing is written outside `into`. Errors are those of `copy`; INTERNAL, with the reason.
+// to a new file at a path. Nothing is written outside `into`. RESOURCE_EXHAUSTED: the disk is full. INTERNAL: a folder
+// cannot be made. Other errors are those of `copy`.
 absl::Status MakeFiles(const v1::FileManifest& manifest, const std::string& into,
                        const std::function<absl::Status(const v1::FileEntry&, const std::string& path)>& copy);
 

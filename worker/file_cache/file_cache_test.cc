@@ -176,7 +176,8 @@ TEST_F(FileCacheTest, ADamagedManifestIsFetchedAgain) {
   EXPECT_EQ(source_.TakeFetched(), set.manifest_bytes());
 }
 
-// A fetch that breaks in the midst leaves what is whole, and only the rest is fetched then.
+// If a fetch breaks in the middle, the files that are whole stay in the cache, and the next group fetches only the
+// rest.
 TEST_F(FileCacheTest, ABrokenFetchGoesOn) {
   const std::string large(3 * kChunkBytesSent, 'x');
   const v1::FileSet set = source_.Add({{"a", "11"}, {"b", large}});

@@ -45,7 +45,7 @@ struct LaunchOptions {
   // Variables for the launcher and the ranks, as "NAME=value". They replace variables of the same names.
   std::vector<std::string> added_environment;
 
-  // ---- Used only for groups that run on several nodes.
+  // ---- Mainly for groups that run on several nodes.
 
   // All nodes, in order of ranks; the first one is that of mpirun. Empty: the group runs on this node alone.
   std::vector<LaunchHost> hosts;

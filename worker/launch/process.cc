@@ -24,8 +24,8 @@ namespace hooke {
 namespace {
 
 constexpr size_t kLineBytesMax = 64 << 10;
-// How often the tree is scanned while nothing ends. A scan finds a process before it can become an orphan without our
-// mark in its environment.
+// How often the tree is scanned while nothing ends. A scan remembers processes without our mark in their environment,
+// so that they still count if they become orphans later.
 constexpr absl::Duration kScanInterval = absl::Seconds(5);
 // Limit for killing the tree. Killed processes are gone in milliseconds, unless the kernel holds them.
 constexpr absl::Duration kKillLimit = absl::Seconds(5);
@@ -136,7 +136,7 @@ class Process::Runner {
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setpgroup(&attributes, 0);
-    // Reset, because the child would otherwise inherit our blocked and ignored signals.
+    // The child's signals are reset, because it would otherwise inherit our blocked and ignored signals.
     sigset_t signals;
     sigemptyset(&signals);
     posix_spawnattr_setsigmask(&attributes, &signals);
@@ -222,7 +222,7 @@ class Process::Runner {
     const absl::Time deadline = absl::Now() + kKillLimit;
     while (tree.Signal(SIGKILL) > 0 && absl::Now() < deadline) {
       tree.ReapOrphans();
-      // The processes are not our children, so we get no signal of their end.
+      // Some of the processes are not our children, and nothing tells us when they end.
       poll(nullptr, 0, 2);
     }
     tree.ReapOrphans();

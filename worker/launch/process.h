@@ -49,7 +49,8 @@ std::string SignalText(int signal);
 
 class Process {
  public:
-  // Starts the child. NOT_FOUND or UNAVAILABLE if it cannot be started.
+  // Starts the child, through setpriv. NOT_FOUND: the folder or setpriv is missing. UNAVAILABLE: another error. If
+  // argv[0] is missing, the result is OK, and the child ends with an error on its stderr.
   static absl::StatusOr<std::unique_ptr<Process>> Start(ProcessOptions options);
 
   // Kills all processes that are left of the tree.
@@ -59,8 +60,8 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
-  // Asks the whole tree to end (SIGTERM), and kills it (SIGKILL) if the process still lives after `grace`. Returns at
-  // once. A later call can only shorten the grace. Thread-safe.
+  // Asks the whole tree to end (SIGTERM), and kills it (SIGKILL) if the process still lives after `grace`. Without a
+  // grace it kills at once. Returns at once. A later call can only shorten the grace. Thread-safe.
   void Stop(absl::Duration grace);
 
   // Waits for the child's end; nullopt if it has not ended by `deadline`. After the end all output was delivered and

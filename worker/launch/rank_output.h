@@ -2,8 +2,8 @@
 #define HOOKE_WORKER_LAUNCH_RANK_OUTPUT_H_
 
 // Reads what the ranks of a command print, line by line, from two named pipes for each rank. The launchers could pass
-// these lines on too, but they damage some. Open MPI's drops lines of a burst of short ones. Both cut a line in two
-// where a block of some KiB ends.
+// these lines on too, but they damage some. Open MPI's launcher drops some lines if many short ones come at once. Both
+// launchers cut a line in two where a block of some KiB ends.
 
 #include <cstdint>
 #include <functional>

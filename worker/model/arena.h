@@ -2,8 +2,8 @@
 #define HOOKE_WORKER_MODEL_ARENA_H_
 
 // The flat memory of a rank: the job's vector [parameters | float buffers], then the gradients, then a few statistics.
-// The model computes in it, and collectives and exchanges read and write it, so nothing is ever packed or unpacked. It
-// is one piece of memory, so that the ranks of a node can share it.
+// The model computes in the arena, and collectives and exchanges read and write it, so float32 values are not packed or
+// unpacked. It is one piece of memory, so that the ranks of a node can share it.
 //
 // Spans are valid as long as the arena, or a copy of it, lives. Not thread-safe: the trainer hands it to one user at a
 // time.

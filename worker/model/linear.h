@@ -6,9 +6,9 @@
 // Autograd adds to a gradient that exists. So the gradient must first be zeroed, and the product is computed in other
 // memory and then added. In a layer with many parameters and few samples this takes much of a step's time.
 //
-// Only networks.h and model.cc include this file, because it includes LibTorch.
+// Besides tests, only networks.h, linear.cc and model.cc include this file, because it includes LibTorch.
 
-// Not torch/torch.h, which takes half as long again to compile.
+// We do not include torch/torch.h, which takes half as long again to compile.
 #include <torch/nn/modules/linear.h>
 
 namespace hooke {

@@ -15,8 +15,8 @@ namespace {
 
 using torch::Tensor;
 
-// A layer and a plain torch::nn::Linear with the same values. The layer's gradients still hold those of an earlier
-// batch.
+// A layer and a plain torch::nn::Linear with the same values. The layer's gradients hold NaN, which backward must
+// overwrite.
 struct Pair {
   explicit Pair(int64_t inputs, int64_t outputs) : layer(inputs, outputs), plain(inputs, outputs) {
     torch::NoGradGuard no_grad;

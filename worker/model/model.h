@@ -72,6 +72,7 @@ class Model {
 
   // Runs forward and backward in training mode. Returns the mean loss over the batch. Writes the gradients of the mean
   // loss into the arena. INVALID_ARGUMENT: the batch has a wrong length, or a label is out of range.
+  // FAILED_PRECONDITION: Bind was not called. INTERNAL: LibTorch failed.
   virtual absl::StatusOr<float> TrainBatch(const Batch& batch) = 0;
 
   // Runs forward in evaluation mode: batch norm uses its running statistics. Changes no value of the arena.

@@ -23,7 +23,7 @@ struct NamedShape {
 
 struct ModelLayout {
   std::vector<NamedShape> parameters;  // The parameters, which the optimizer changes.
-  // Buffers, which only forward passes change. They are exchanged with the center, too.
+  // Buffers, which forward passes change instead of the optimizer. They are exchanged with the center, too.
   std::vector<NamedShape> buffers;
 
   uint64_t parameter_values() const { return Sum(parameters); }

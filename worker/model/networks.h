@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_MODEL_NETWORKS_H_
 #define HOOKE_WORKER_MODEL_NETWORKS_H_
 
-// The built-in networks, all for 28 x 28 grey images and 10 classes. Only model.cc, torchscript.cc and their tests
-// include this file, because it includes LibTorch.
+// The built-in networks, all for 28 x 28 grey images and 10 classes. Besides tests, only networks.cc, model.cc and
+// torchscript.cc include this file, because it includes LibTorch.
 
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>

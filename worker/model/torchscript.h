@@ -15,7 +15,7 @@ namespace hooke {
 // Writes a module that maps raw images to scores; it also does the normalization of the model's training. The network
 // is traced from networks.h, so it computes the same as in training. INVALID_ARGUMENT: the metadata do not describe the
 // model, or the tensors are not those of the network. FAILED_PRECONDITION: this program does not build that version of
-// the network, or the file cannot be written. After an error a part of the file may exist.
+// the network, or the file cannot be written. INTERNAL: LibTorch failed. After an error a part of the file may exist.
 absl::Status WriteTorchScript(const ModelFile& model, const std::string& path);
 
 }  // namespace hooke

@@ -33,7 +33,7 @@ struct Conversion {
 
 struct Options {
   std::string start;  // Path of a binary GroupStart.
-  // Path of a GroupStart as JSON. Exactly one of `start` and `start_json` is set.
+  // Path of a GroupStart as JSON. Without `conversion`, exactly one of `start` and `start_json` is set.
   std::string start_json;
   std::string progress = "none";
   int threads = 1;

@@ -2,7 +2,8 @@
 #define HOOKE_WORKER_RANK_RANK_TASK_H_
 
 // The work of a rank process, from its GroupStart to its end. It checks the start, loads the data, builds the model in
-// the arena, and trains or evaluates. The main header of the folder: main.cc calls it under MPI, tests from threads.
+// the arena, and trains or evaluates. This is the main header of the folder. main.cc calls RunRankTask under MPI, and
+// tests call it from threads.
 
 #include "absl/status/statusor.h"
 #include "mpi_group/group.h"
@@ -22,8 +23,9 @@ struct RankTask {
   int threads = 1;  // Threads of the model's kernels in each rank.
 };
 
-// Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. Errors are those
-// of CheckStart, of IdxDataset::Load, MakeModel, Sampler::Make and Trainer::Run.
+// Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. INVALID_ARGUMENT:
+// the job has a command, or the images do not suit the model. Other errors are those of CheckStart, IdxDataset::Load,
+// MakeModel, Sampler::Make, Trainer::Run and PullInGroup.
 absl::StatusOr<uint64_t> RunRankTask(const RankTask& task);
 
 }  // namespace hooke

@@ -37,7 +37,7 @@ std::string BigEndian(uint32_t value) {
   return bytes;
 }
 
-// Writes images that show their class: the place of a bright column is the label.
+// Writes images that show their class: the place of a bright column tells the label.
 void WriteDataset(const std::string& prefix, uint32_t side) {
   std::ofstream images(prefix + "-images-idx3-ubyte", std::ios::binary);
   std::ofstream labels(prefix + "-labels-idx1-ubyte", std::ios::binary);
@@ -67,7 +67,8 @@ class KeepSink : public EventSink {
   std::vector<v1::RankEvent>* const events_;
 };
 
-// Forwards all calls, and records the name and the deadline of each.
+// Forwards collectives and allocations. Records the names and deadlines of all-reduces, broadcasts, barriers and
+// allocations. Equal ones in a row are recorded once.
 class DeadlineGroup : public Group {
  public:
   DeadlineGroup(Group& group, absl::Duration deadline) : group_(group), deadline_(deadline) {}
@@ -149,7 +150,8 @@ class RankTaskTest : public ::testing::Test {
     return start;
   }
 
-  // Runs a task with one thread for each rank. Returns rank 0's result, after checking that all ranks have the same.
+  // Runs a task with one thread for each rank. Returns rank 0's result, after checking that all ranks have the same
+  // code.
   absl::StatusOr<uint64_t> Run(const v1::GroupStart& start) {
     const int ranks = static_cast<int>(start.job().groups().ranks());
     std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks);

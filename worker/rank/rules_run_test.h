@@ -44,7 +44,7 @@ inline constexpr uint64_t kParameters = 2 * kBlockValues + 100;  // Number of pa
                                                                  // third block.
 inline constexpr uint64_t kSamples = 96;
 inline constexpr float kStart = 40;  // Initial value of every parameter.
-// The values of the samples. Training moves the parameters towards it.
+// Mean of the samples' values. Training moves the parameters towards it.
 inline constexpr float kTarget = 3;
 inline constexpr double kRate = 0.2;
 inline constexpr uint32_t kBatch = 4;
@@ -222,8 +222,8 @@ class RulesTest : public ::testing::Test {
 
   RestartableServer server_;
   absl::Duration exchange_timeout_ = absl::Seconds(5);
-  std::function<void(uint32_t group)> start_;  // If set, a group calls it and starts when it returns. If empty, all
-                                               // groups start together.
+  // If set, each rank calls it and starts when it returns. If empty, all groups start together.
+  std::function<void(uint32_t group)> start_;
   // Before this step each rank waits until it knows that its servers are back; 0: never.
   uint64_t awaits_servers_at_ = 0;
   std::function<void(uint64_t step)> on_step_;  // Called on every rank before the step.

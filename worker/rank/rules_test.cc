@@ -1,4 +1,4 @@
-// Every update rule through all layers: trainers of several groups, gRPC on loopback, a real parameter server.
+// Tests the update rules through all layers: trainers of several groups, gRPC on loopback, a real parameter server.
 #include <atomic>
 #include <cmath>
 #include <optional>

@@ -73,7 +73,7 @@ absl::Status Trainer::Step(uint64_t step) {
   return ended.ok() ? KeepStateIfDue() : ended;
 }
 
-// The sampler and the model have no state but the step, so the optimizer's is all.
+// The sampler and the model have no state but the step, so the caller's state is empty.
 absl::Status Trainer::KeepStateIfDue() { return training_.StateDue() ? training_.KeepState("") : absl::OkStatus(); }
 
 bool Trainer::EvaluationDue(uint64_t step) const {

@@ -202,7 +202,7 @@ TEST_F(TrainerFailuresTest, SavingWhatWasLostIsNoSuccess) {
   EXPECT_EQ(result.progress.exchanges(), 8u);
 }
 
-// If the server of one part is away, an evaluation does not read the center, because that would delay training.
+// If the server of a shard is away, an evaluation does not read the center, because that would delay training.
 TEST_F(TrainerFailuresTest, AnEvaluationDoesNotWaitForAServerThatIsAway) {
   options_.evaluate_every = 1;
   options_.training.exchange_timeout = absl::Milliseconds(200);
@@ -267,7 +267,7 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
   EXPECT_THAT(pauses, Each(absl::Milliseconds(250)));
 }
 
-// A server's final error ends the rank with its code. The group's other ranks end as well.
+// A server's final error ends the rank with its code.
 TEST_F(TrainerFailuresTest, ReplacedIncarnationEnds) {
   GroupToTrain run;
   run.before_step = [this](uint64_t step) {

@@ -182,7 +182,7 @@ TEST_F(TrainerTest, ElasticExchangesLeaveTheMomentumAlone) {
   }
 }
 
-// With one step per exchange, x and c follow the elastic rule exactly.
+// A group that equals the center, and whose training changes nothing, leaves the center exactly as it is.
 TEST_F(TrainerTest, FollowsTheRuleByHand) {
   options_.training.rhythm.interval = 1;
   // Gradients change almost nothing, so only the elastic rule moves the values.

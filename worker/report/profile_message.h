@@ -16,7 +16,8 @@ struct ProfileMessageBounds {
   size_t bytes_max = 192 << 10;  // Less than the limit in proto/worker.proto, because the worker adds to the message.
 };
 
-// If the profile exceeds the bounds, the oldest events are left out, then the collectives that took the least time.
+// Events take at most a third of `bytes_max`; the oldest ones are left out. Then the collectives that took the least
+// time are left out, until the rest is within the bounds.
 v1::RankProfile ToMessage(const Profile& profile, const ProfileMessageBounds& bounds = {});
 
 }  // namespace hooke

@@ -52,7 +52,7 @@ TEST(ProfileMessageTest, SaysAll) {
       "calls_left_out: 2");
 }
 
-// A profile beyond the bounds loses its oldest events and its shortest collectives. The message says how many
+// A profile beyond the bounds loses its oldest events and its shortest collectives. The message says how many calls of
 // collectives were left out.
 TEST(ProfileMessageTest, KeepsWithinBounds) {
   Profile profile;

@@ -44,7 +44,7 @@ class Reporter {
  public:
   // Sends hello.
   explicit Reporter(ReporterOptions options);
-  // Sends the queued events. Takes at most close_timeout.
+  // Sends the queued events. After close_timeout it cancels the sinks.
   ~Reporter();
   Reporter(const Reporter&) = delete;
   Reporter& operator=(const Reporter&) = delete;
@@ -62,7 +62,7 @@ class Reporter {
   void Notice(std::string text);
   void NoticeSetback(std::string text);  // A notice with RankNotice.setback set.
   void Evaluated(const v1::CenterEvaluated& evaluated);
-  // Failed and Done each send the last event, with a last progress before it. Only one of them is called.
+  // Failed and Done each send the last event, with a last progress and profile before it. Only one of them is called.
   void Failed(const absl::Status& status);
   void Done(uint64_t step);
 

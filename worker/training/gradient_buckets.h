@@ -31,7 +31,7 @@ struct TypedBucket {
 // parameter is in exactly one bucket.
 std::vector<TypedBucket> PlanTypedBuckets(absl::Span<const TypedGradient> gradients, uint64_t bucket_bytes);
 
-// The gradients of a bucket as one list, without those of other types. Neighbours in memory are one piece.
+// Returns the bucket's gradients as one list. Neighbours in memory are one piece.
 TensorList ListOf(absl::Span<const TypedGradient> gradients, const TypedBucket& bucket);
 
 }  // namespace hooke

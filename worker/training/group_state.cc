@@ -13,7 +13,7 @@ namespace hooke {
 namespace {
 
 // The time from one state to the next is at least this many times what sending a state takes. So sending states takes
-// at most 2 % of the time.
+// about 2 % of the time at most.
 constexpr int kTimesOfCost = 50;
 
 // After several states in a row that not all ranks have kept, the time to the next one doubles at most so many times.
@@ -264,7 +264,7 @@ absl::Status GroupState::Keep(std::string optimizer, absl::string_view own) {
   *keep.header.mutable_sender() = options_.sender;
   keep.header.set_step(taken_->step());
   if (!first_.has_value()) first_ = taken_;
-  // If the server's answer was lost, all ranks have the first state, although none knows it.
+  // If servers' answers were lost, all ranks may have the first state, although none knows it.
   const v1::StateId& keeps = complete_.has_value() ? *complete_ : *first_;
   if (!Same(keeps, *taken_)) *keep.header.mutable_keeps() = keeps;
   const std::string bytes = EncodeState({*std::move(due_), std::move(optimizer), std::string(own)});

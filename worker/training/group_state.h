@@ -6,9 +6,9 @@
 // has the group's values.
 //
 // Each rank keeps its own state on one server. A state counts only once all ranks have kept it. Until then the servers
-// also hold the state before it. So there is always a step from which all ranks can go on. Rank 0 decides by its clock
-// when a state is due. The step's collective carries that decision to the other ranks in its statistics. It also tells
-// them whether all ranks have kept the last state.
+// also hold the state before it. So after the first complete state there is always a step from which all ranks can go
+// on. Rank 0 decides by its clock when a state is due. The step's collective carries that decision to the other ranks
+// in its statistics. It also tells them whether all ranks have kept the last state.
 //
 //   Restore   once, before training: the newest state that all ranks have
 //   each step:
@@ -71,7 +71,7 @@ class GroupState {
   // Collective. Finds the newest state that all ranks have, and returns its step; nullopt: there is none. If the state
   // has values, all ranks then hold the group's values in `vector`. If the state is stale, `vector` stays as it is. A
   // state is stale if it is far behind `center_step`, the step of the center, because the servers took no newer state.
-  // Errors are the group's, or those of a server that does not answer.
+  // Errors are the group's, or a server's when it does not answer or does not list its states.
   absl::StatusOr<std::optional<uint64_t>> Restore(absl::Span<float> vector, uint64_t center_step);
   // Returns whether Restore found a stale state. The result is the same on all ranks.
   bool stale() const { return stale_; }
@@ -89,9 +89,9 @@ class GroupState {
   void Take(uint64_t step, absl::Span<const float> vector);
   // Returns whether Take was called, and neither Keep nor Learn since then.
   bool due() const { return due_.has_value(); }
-  // Sends the state that is due. If there is no complete state yet and the server does not answer, tries until the
-  // timeout. ABORTED: a later start of
-  // the group has replaced this one. Other failures are sent as notices, and the result is OK.
+  // Sends the state that is due. If no state is known to be complete on all ranks, and the server does not answer,
+  // tries until the timeout. ABORTED: a later start of the group has replaced this one. Other failures are sent as
+  // notices, and the result is OK.
   absl::Status Keep(std::string optimizer, absl::string_view own);
 
  private:

@@ -247,7 +247,8 @@ TEST_F(GroupStateTest, AServerThatStaysAwayIsAskedLessOften) {
   });
 }
 
-// The time of failures is no cost, which would delay the next states. Cost delays none before all ranks have a state.
+// The time of a failed attempt does not count as cost, so it does not delay later states. Before all ranks have a
+// state, cost delays nothing.
 TEST_F(GroupStateTest, FailuresDelayNoState) {
   per_look_ = absl::Seconds(1);
   servers_[1]->SetKeepError(absl::ResourceExhaustedError("the disk is full"));

@@ -2,7 +2,7 @@
 #define HOOKE_WORKER_TRAINING_GROUP_STEP_H_
 
 // The group's part in a step: it combines the ranks' gradients and steps the optimizer. The caller does forward and
-// backward. It is a built-in model, or a user's own program.
+// backward. The caller is the built-in trainer or a user's own program.
 //
 //   Begin                      before forward
 //   BeforeUse, GradientReady   during forward and backward, with overlap (Hooks)
@@ -24,7 +24,7 @@
 // Loss and float buffers are averaged along with the gradients, in the bucket of the first layers. If gradients are of
 // several types, that is the first float32 gradients' bucket.
 //
-// All calls come from one thread. After an error the group is unusable.
+// Calls must not overlap; all but GradientReady come from one thread. After an error the group is unusable.
 
 #include <cstdint>
 #include <memory>
@@ -144,8 +144,8 @@ class GroupStep {
   std::vector<TensorList> ParameterLists() const;
 
   void MakeReady(IssueOrder& order, size_t bucket);
-  // Starts to send the new parameters to the ranks that did not compute them, with rooted and sharded. With all-reduce
-  // it does nothing.
+  // Starts to send the new parameters to the ranks that did not compute them, and waits for the first bucket. Called
+  // only with rooted and sharded.
   absl::Status Distribute();
   absl::Status WaitForParameters(size_t bucket);
   void ReportOverlap();

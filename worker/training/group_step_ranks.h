@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_TRAINING_GROUP_STEP_RANKS_H_
 #define HOOKE_WORKER_TRAINING_GROUP_STEP_RANKS_H_
 
-// For tests: ranks that are threads and step together, with every combination of options that GroupStep supports.
+// For tests: ranks that are threads and step together, with each aggregation kind and issue order.
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,8 @@ struct Way {
   GroupStepOptions options;
 };
 
-// Returns all combinations. Buckets of 256 bytes are small enough to divide the test's models into several.
+// Returns each kind without overlap, and each kind with overlap and each order. Buckets of 256 bytes are small enough
+// to divide the test's models into several.
 inline std::vector<Way> AllWays() {
   std::vector<Way> ways;
   for (AggregationKind kind : {AggregationKind::kAllReduce, AggregationKind::kRooted, AggregationKind::kSharded}) {

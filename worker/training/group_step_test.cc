@@ -75,7 +75,7 @@ class CountingGroup : public Group {
   void SetDeadline(absl::Duration deadline) override { group_.SetDeadline(deadline); }
   absl::StatusOr<absl::Span<char>> AllocateShared(uint64_t bytes) override { return group_.AllocateShared(bytes); }
 
-  // Points to whether the model is in a batch. Null: broadcasts and all-gathers are not recorded yet.
+  // Points to whether the model is in a batch. Null: all-reduces, broadcasts and all-gathers are not recorded yet.
   const bool* in_batch = nullptr;
   std::vector<std::string> calls;
 
@@ -214,7 +214,7 @@ TEST(AggregationTest, AFailedBatchEndsEveryRank) {
   }
 }
 
-// Without overlap, the time in collectives counts as waiting, and no time counts as overlapped.
+// Without overlap, collectives have a time of their own, and no time counts as overlapped.
 TEST(AggregationTest, CountsWhatWasHidden) {
   GroupStepOptions options = Plain();
   for (const RankState& state : RunGroup(2, RunOf(options))) {

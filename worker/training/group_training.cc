@@ -318,8 +318,8 @@ absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
   if (!plan.begins) return absl::OkStatus();
   if (FactsOf(options_.rule).sends == RuleSends::kGradients) {
     // Servers step a block by its gradient and keep no older one. If a rank died in this step, no other one sends its
-    // blocks: the center would then have blocks of two steps, from which a group that starts again cannot go on
-    // exactly.
+    // blocks. Without the barrier the center would then have blocks of two steps, and a group that starts again could
+    // not go on exactly from them.
     if (absl::Status status = deps_.group->Barrier(); !status.ok()) return status;
   }
   planner_->Begun(step_, plan);

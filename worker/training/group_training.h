@@ -2,8 +2,8 @@
 #define HOOKE_WORKER_TRAINING_GROUP_TRAINING_H_
 
 // A rank's part in the training of its group. The model and the data belong to the caller. The callers are the built-in
-// trainer (worker/rank/trainer.h) and the C interface (worker/api/hooke.h). The main header of the folder. Every rank
-// of the group makes the same calls, in lockstep:
+// trainer (worker/rank/trainer.h) and the C interface (worker/api/hooke.h). This is the main header of the folder.
+// Every rank of the group makes the same calls, in lockstep:
 //
 //   Begin      attach to the center (or, without servers, take rank 0's values): all ranks hold the same vector
 //   each step:
@@ -13,10 +13,11 @@
 //   WithCenter   look at the center, between two steps
 //   Finish     a last exchange, which every server must take and write to disk
 //
-// A rank that fails returns an error and ends, and its group ends with it. If all ranks must decide alike, rank 0
-// decides and broadcasts. For example, it decides whether the center exists. If a server misses an exchange, that
-// concerns only the server's part of a rank's slice, and the ranks need not agree. No later exchange makes up for the
-// last one. If a server misses the last one, the group fails, and is then started again.
+// A rank that fails returns an error and ends, and its group ends with it. Where all ranks must decide alike, they
+// learn the decision from a collective. For example, rank 0 finds out whether the center exists, and broadcasts it. If
+// a server misses an exchange, that concerns only the server's part of a rank's slice, and the ranks need not agree. No
+// later exchange makes up for the last one. If a server misses the last one, the group fails, and is then started
+// again.
 
 #include <cstdint>
 #include <functional>
@@ -147,8 +148,8 @@ class GroupTraining {
   // all ranks. Valid after Begin and after EndStep.
   bool StateDue() const { return state_ != nullptr && state_->due(); }
   // Keeps the state that is due. It has the state of the group's optimizer, if Hooke steps one here, and the caller's
-  // state `own`. Not collective, but each rank must have called it before the next Combine. ABORTED: this start of the
-  // group has been replaced.
+  // state `own`. Not collective, but each rank must have called it before the next Combine. FAILED_PRECONDITION: no
+  // state is due. ABORTED: this start of the group has been replaced.
   absl::Status KeepState(absl::string_view own);
   // The caller's state with which this start goes on, and its step; nullopt: none was found. Valid after Begin.
   struct OwnState {
@@ -162,8 +163,8 @@ class GroupTraining {
   absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
 
   // Collective, between steps. Sets the vector to the center's values, calls `work`, and puts the group's own values
-  // back. If the center cannot be read because a server is away, it sends a notice instead, with `purpose` in it ("was
-  // not evaluated at step 7"), and returns OK. Without servers `work` sees the group's own vector.
+  // back. If the center cannot be read because a server is away, WithCenter sends a notice instead and returns OK. The
+  // notice has `purpose` in it ("was not evaluated at step 7"). Without servers `work` sees the group's own vector.
   absl::Status WithCenter(const std::string& purpose, const std::function<absl::Status()>& work);
 
   // Ends training after the step `step`, which is usually rhythm.steps_total; training may also end early. Collective,

@@ -39,8 +39,8 @@ absl::Duration StartTimeout(const v1::GroupStart& start);
 // job counts as its default. The job must pass CheckJob (job/job_check.h). `ranks` is the group's size.
 absl::Status CheckStart(const v1::GroupStart& start, int ranks);
 
-// Waits until all ranks are ready to train, and sets the limit of the group's later collectives. Ranks start one after
-// the other. After this call they run in step, so a rank that is late has failed or hangs. Collective.
+// Waits until all ranks are ready to train, and sets the limit of the group's later collectives. Ranks may become ready
+// at very different times. After this call they run in step, so a rank that is late has failed or hangs. Collective.
 absl::Status AwaitOthers(Group& group, const v1::GroupStart& start);
 
 // Numbers that a rank knows and that are not in the start.

@@ -26,7 +26,7 @@
 
 namespace hooke {
 
-// A tensor of a model, as far as its memory depends on it.
+// The properties of a model's tensor that decide where its memory lies.
 struct TypedTensor {
   DataType type = DataType::kFloat32;  // kFloat32, kBFloat16 or kFloat16.
   uint64_t values = 0;
@@ -45,9 +45,10 @@ Arena::Sizes ArenaSizesOf(absl::Span<const TypedTensor> tensors, bool widens, ui
 
 class NarrowTensors {
  public:
-  // Gives each tensor its place, zeroed: float32 tensors in the arena, others in memory of `allocate`. 16-bit tensors
-  // and their gradients are aligned to kArenaAlignment bytes. `tensors` are in the order of the vector. The arena has
-  // the ArenaSizesOf(tensors, widens, ...), and a copy of it is kept. Errors are the allocator's.
+  // Gives each tensor its place: float32 tensors in the arena, the values of others on the heap, and the gradients of
+  // others in memory of `allocate`. The memory of 16-bit tensors is zeroed. 16-bit tensors and their gradients are
+  // aligned to kArenaAlignment bytes. `tensors` are in the order of the vector. The arena has the ArenaSizesOf(tensors,
+  // widens, ...), and a copy of it is kept. Errors are those of `allocate` and AllocateOnHeap.
   static absl::StatusOr<std::unique_ptr<NarrowTensors>> Make(absl::Span<const TypedTensor> tensors, bool widens,
                                                              const Arena& arena, const ArenaAllocator& allocate);
 

@@ -38,8 +38,8 @@ void Follow(DataType type, const std::vector<uint16_t>& values, std::vector<floa
   FollowValues(type, BytesOf(absl::MakeConstSpan(values)), absl::MakeSpan(master));
 }
 
-// A master keeps its own bits while the program leaves the value alone. When the program moves the value, it moves by
-// as much and keeps what rounding took away.
+// A master keeps its own bits while the program leaves the value alone. When the program moves the value, the master
+// moves by as much and keeps what rounding took away.
 TEST(FollowValuesTest, KeepsWhatRoundingTakes) {
   for (const DataType type : kTypes) {
     std::vector<float> master = {1.001f, -3.0003f, 0.0f, 1e-3f};

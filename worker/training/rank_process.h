@@ -35,7 +35,8 @@ struct RankProcessOptions {
   bool mpi = true;
   // Receivers of the reports besides the worker. They are used on rank 0 only.
   std::function<std::vector<std::unique_ptr<EventSink>>()> more_sinks;
-  // Without a worker, rank 0 logs its progress on the standard error. If `quiet`, it logs only notices and failures.
+  // Without a worker, rank 0 logs its progress on the standard error. If `quiet`, it logs only warnings, for example
+  // notices.
   bool quiet = false;
 };
 
