@@ -75,8 +75,8 @@ absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const CenterRul
   step.relative_to_rate = facts.relative_to_rate;
   if (facts.pace == RulePace::kInRounds) return step;
   step.staleness_power = options.staleness_power;
-  // Each of p groups has gathered buffer statistics over the same data. Together the groups move the center by their
-  // mean.
+  // Each group gathers buffer statistics of the same data. With this share, all groups together move the center by the
+  // mean of their distances.
   step.buffer_share = 1.0 / options.groups;
   if (facts.pace != RulePace::kBounded) return step;
   step.traits.staleness_bound = options.staleness_bound;

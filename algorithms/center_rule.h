@@ -40,13 +40,13 @@ struct CenterBlock {
   uint64_t parameters = 0;  // The first `parameters` values are parameters of the model; the rest are its buffers.
   uint64_t update = 1;      // The number of this update of the block, counted from 1.
   double epoch = 0;         // Passes over the data that were done when the contributions were made.
-  WholeRound whole = {};    // Needed by rules with in_rounds.
+  WholeRound whole = {};    // Used by rules of distances only.
 };
 
 // The facts about a rule that a server needs besides Apply. They follow from the table in rule_facts.h, the rule's
 // options and its optimizer.
 struct RuleTraits {
-  bool in_rounds = false;  // Apply takes the contributions of all groups at once; otherwise one at a time.
+  bool in_rounds = false;  // Apply takes the contributions of a round at once; otherwise one at a time.
   // With in_rounds: servers drop a contribution that was made from an older center than the present one.
   bool drops_late = false;
   // True: the answer is the center after Apply. False: the answer is a difference, which a server must keep if it may
@@ -57,7 +57,8 @@ struct RuleTraits {
   // and contribution are moderate (finite.h), the new center and the answer are finite. Under other rules a learning
   // rate or the state can make values infinite.
   bool averages = false;
-  // A group that is more than this many steps ahead of the slowest waits for its answer. 0: no group waits.
+  // Rules of RulePace::kBounded: a group that is more than this many steps ahead of the slowest waits for its answer.
+  // Other rules: 0.
   uint64_t staleness_bound = 0;
 };
 
@@ -92,7 +93,7 @@ struct CenterRuleOptions {
   double staleness_power = 0;         // Rules that step the center but not in rounds: 0 to kStalenessPowerMax.
 };
 
-// INVALID_ARGUMENT names the option that is out of range and the allowed values.
+// INVALID_ARGUMENT if an option is out of range; the message names the option and its value.
 absl::StatusOr<std::unique_ptr<CenterRule>> MakeCenterRule(const CenterRuleOptions& options);
 
 }  // namespace hooke

@@ -94,7 +94,7 @@ TEST(CenterRuleTest, WeighsBySteps) {
   }
 }
 
-// The refusal of a wrong option gives its value and the allowed values.
+// The refusal of a wrong option gives its value.
 TEST(CenterRuleTest, RefusesWrongOptions) {
   struct Row {
     CenterRuleOptions options;

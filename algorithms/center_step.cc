@@ -13,7 +13,7 @@ namespace {
 // optimizer's step. A schedule that starts or ends at 0 would otherwise divide distances by 0.
 constexpr double kLeastRate = 0.01;
 
-// to = factor * from, or to += factor * from.
+// Scale computes to = factor * from; AddScaled computes to += factor * from.
 void Scale(float factor, absl::Span<const float> from, absl::Span<float> to) {
   const float* __restrict in = from.data();
   float* __restrict out = to.data();

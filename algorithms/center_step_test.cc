@@ -162,8 +162,8 @@ class Simulation {
   Contribution Send(uint32_t index) {
     TestGroup& group = groups_[index];
     const absl::Span<const float> sent = group.rule->Prepare(group.x, {Range{0, kValues}});
-    // The group takes the answer to its previous exchange before it sends, so only the rest is sent. A group may send
-    // the rule's own values or a copy of them; both must hold the same values.
+    // The group takes the answer to its previous exchange before it sends, so it sends only what is not yet answered. A
+    // group may send the rule's own values or a copy of them; both must hold the same values.
     std::vector<float> copy(sent.begin(), sent.end());
     const bool copies = Below(2) == 0;
     if (group.waiting) {
@@ -358,8 +358,8 @@ std::vector<Case> Cases() {
   return cases;
 }
 
-// Over a hundred random schedules with one to eight groups, the center and every group follow the formulas. Groups may
-// be left out, send twice or get their answer late.
+// In each of a hundred random schedules with one to eight groups, the center and every group follow the formulas.
+// Groups may be left out, send twice or get their answer late.
 TEST(CenterStepTest, FollowsTheFormulas) {
   for (Case& c : Cases()) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {
@@ -385,8 +385,9 @@ float CenterAfter(const CenterRuleOptions& options, const std::vector<Contributi
   return center;
 }
 
-// SlowMo at and beyond the end of a cosine that falls to 0. The learning rate counts as a hundredth of its peak. So the
-// groups' last distances move the center fully, while the velocity from earlier rounds moves it by a hundredth.
+// SlowMo at and before the end of a cosine that falls to 0. The learning rate counts as at least a hundredth of its
+// peak. So the groups' last distances move the center fully, and the velocity from earlier rounds moves it in
+// proportion to the rate.
 TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   CenterRuleOptions options = Make("slowmo", RuleName::kSlowMo, Formula::kSlowMo, Sgd(0.7), 1).options;
   options.schedule.final_fraction = 0;
@@ -433,7 +434,7 @@ TEST(CenterStepTest, GroupsOfOneAndOneGroupMakeTheSameStep) {
   }
 }
 
-// If no group has moved, the center stays bitwise as it is, whatever its values.
+// If no group has moved, a center of 0 stays bitwise 0. Cases with weight decay are left out.
 TEST(CenterStepTest, NothingSentNothingMoves) {
   const std::vector<float> nothing = {0};
   std::vector<Contribution> from(1);

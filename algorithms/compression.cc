@@ -44,7 +44,7 @@ absl::Status CheckFinite(absl::Span<const float> values) {
 
 // ---- float16 and bfloat16: sixteen bits for each value.
 
-// Codes pass through this small array because the bytes of a message may be unaligned.
+// Codes pass through a small array of this length, because the bytes of a message may be unaligned.
 constexpr size_t kCodes = 256;
 
 template <uint16_t (*ToCode)(float)>

@@ -64,12 +64,12 @@ uint64_t EncodedBytes(const Encoding& encoding, uint64_t values);
 absl::Status Encode(const Encoding& encoding, absl::Span<const float> values, absl::Span<char> bytes);
 
 // Decodes bytes that Encode wrote, or untrusted bytes from a peer. Their length must be what EncodedBytes returns.
-// After OK all values are finite. INVALID_ARGUMENT if no finite values have this encoding; `values` is unspecified
-// then.
+// After OK all values are finite. INVALID_ARGUMENT if the bytes break a rule of the format (docs/wire.md); `values` is
+// unspecified then.
 absl::Status Decode(const Encoding& encoding, absl::Span<const char> bytes, absl::Span<float> values);
 
-// Replaces the values by those that Encode and Decode would make of them. An infinite value first becomes the largest
-// finite one. No value may be NaN.
+// Replaces the values by those that Encode and Decode would make of them. With kNone nothing changes. Otherwise an
+// infinite value first becomes the largest finite one of its sign. No value may be NaN.
 void RoundToEncoding(const Encoding& encoding, absl::Span<float> values);
 
 }  // namespace hooke

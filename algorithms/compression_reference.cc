@@ -64,7 +64,7 @@ Scaled ScaledKind(const Encoding& encoding) {
   return encoding.compression == Compression::kInt8 ? Scaled{kInt8Run, 127} : Scaled{kInt4Run, 7};
 }
 
-// Returns largest / most, rounded to float32 and then down to 17 significant bits.
+// Returns largest / most, rounded to float32 and then down to 17 significant bits; 0 if that would be subnormal.
 float Scale(absl::Span<const float> run, int most) {
   double largest = 0;
   for (const float value : run) largest = std::max(largest, std::abs(static_cast<double>(value)));

@@ -53,8 +53,8 @@ bool Same(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Returns values of every kind: normal ones, random bits, ties of each rounding, ends of ranges, zeros, and few
-// distinct ones.
+// Returns values of one kind, chosen at random: normal ones, random bits, ties of a rounding, ends of ranges with
+// zeros, or few distinct ones.
 std::vector<float> Strange(std::mt19937_64& random, size_t count) {
   std::normal_distribution<float> normal;
   const float ends[] = {0.0f,
@@ -163,8 +163,8 @@ TEST(Compression, Errors) {
   EXPECT_LE(worst(Compression::kInt4, kInt4Run), 0.50001 / 7);
 }
 
-// A rounded value stays as it is when it is encoded and decoded again. So if a difference is rounded before it moves
-// the center, the group gets exactly that difference.
+// Under encodings other than kTopK, a rounded value stays as it is when it is encoded and decoded again. So if a
+// difference is rounded before it moves the center, the group gets exactly that difference.
 TEST(Compression, IsStable) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     std::mt19937_64 random(seed);
@@ -223,7 +223,7 @@ TEST(Compression, BytesPerValue) {
   EXPECT_EQ(TopKOf(1), kTopKRun);
 }
 
-// Every encoding refuses a value that is not finite, wherever it stands, and names it.
+// Every encoding refuses a value that is not finite, and names its place.
 TEST(Compression, RefusesWhatIsNotFinite) {
   for (const Encoding& encoding : All()) {
     for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
@@ -237,7 +237,7 @@ TEST(Compression, RefusesWhatIsNotFinite) {
   }
 }
 
-// Bytes that no encoder writes are refused, and the text says what is allowed.
+// Bytes that break the rules of the format are refused, and the text says what is wrong.
 TEST(Compression, RefusesWhatNoEncoderWrites) {
   const auto refusal = [](const Encoding& encoding, const std::string& bytes, size_t values) {
     const absl::Status status = DecodeStatus(encoding, bytes, values);
@@ -272,7 +272,7 @@ TEST(Compression, AnyBytes) {
     const size_t count = 1 + random() % 400;
     for (const Encoding& encoding : All()) {
       std::string bytes = Encoded(encoding, Strange(random, count));
-      // Half of the messages get a few wrong bytes, half are all random.
+      // About half of the messages get a few random bytes. In the others most bytes become random.
       const size_t wrong = random() % 2 == 0 ? 1 + random() % 3 : bytes.size();
       for (size_t i = 0; i < wrong; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
       std::vector<float> values(count);

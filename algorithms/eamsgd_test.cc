@@ -71,7 +71,7 @@ class Simulation {
     }
   }
 
-  // The tolerance covers a few hundred roundings of floats; a velocity sums up about ten of them.
+  // The tolerance covers a few hundred roundings of floats.
   void Check() const {
     const auto near = [](float is, double should) { return std::abs(is - should) < 1e-4 * (1 + std::abs(should)); };
     for (uint64_t i = 0; i < kValues; ++i) {

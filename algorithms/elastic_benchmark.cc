@@ -150,7 +150,7 @@ double Percentile99(const std::vector<double>& times) {
   return sorted[static_cast<size_t>(std::ceil(0.99 * static_cast<double>(sorted.size()))) - 1];
 }
 
-// Sets the sizes: one block, a model of 1.66 M parameters, and a vector larger than the caches.
+// Sets the sizes: one block, a model of 1.66 M parameters, and a vector of 64 MiB.
 void Sizes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Arg(16384)->Arg(1663370)->Arg(16 << 20);
   benchmark->Repetitions(9)->ReportAggregatesOnly(true)->ComputeStatistics("p99", Percentile99);

@@ -276,7 +276,7 @@ void GoAll(Ways& ways, Reference& reference, std::vector<Member>& members) {
   }
 }
 
-// A value that top_k leaves out is sent later exactly once, though it stays in the group's parameters. This holds for
+// A value that top_k leaves out is sent later exactly once, although the rules keep no memory of it. This holds for
 // every rule in rounds, with or without momentum, with late and lost answers, fragments, and a group that restarts.
 TEST(ErrorFeedbackReference, EveryRuleKeepsTheMemoryOfTheDefinition) {
   for (const Case& c : kCases) {

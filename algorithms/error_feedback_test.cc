@@ -63,8 +63,8 @@ std::vector<float> Answer(const Encoding& encoding, const std::vector<float>& ce
   return answer;
 }
 
-// The gradient is the same in each of 500 steps. The total that the servers get differs from the true total no more
-// than a single exchange can be off. That includes values too small to be sent by themselves.
+// The gradient is the same in each of 500 steps. The total that the servers get differs from the true total only by
+// what still waits to be sent. This holds even for values that are too small to be sent after one step.
 TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
   const int steps = 500;
   const std::vector<float> gradient = Normal(1, 1);
@@ -81,7 +81,7 @@ TEST(ErrorFeedback, AllGradientsArriveInTheEnd) {
     for (uint64_t i = 0; i < kValues; ++i) {
       worst = std::max(worst, std::abs(arrived[i] - steps * double{gradient[i]}));
     }
-    // top_k sends 5 % of the values, so a value waits for its turn until it has grown as large as about 20 others.
+    // top_k sends 5 % of the values in an exchange, so a value of average size is sent in about every 20th.
     const double allowed = encoding.compression == Compression::kTopK ? 0.1 * steps : 1;
     EXPECT_LT(worst, allowed) << CompressionName(encoding.compression);
   }
@@ -119,8 +119,8 @@ struct Job {
   double momentum;
 };
 
-// Two groups with quadratic losses around one target come as near to the target as an answer can be encoded. This holds
-// with every compression, under rules of gradients and of distances.
+// Two groups with quadratic losses around one target come within 0.05 of the target. This holds with every compression,
+// under rules of gradients and of distances.
 TEST(ErrorFeedback, QuadraticsConverge) {
   const Job jobs[] = {{RuleName::kSync, 0.1, 0},    {RuleName::kAsync, 0.1, 0}, {RuleName::kDownpour, 0.02, 0},
                       {RuleName::kAverage, 1, 0},   {RuleName::kBmuf, 1, 0.5},  {RuleName::kSlowMo, 1, 0.5},

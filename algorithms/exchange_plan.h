@@ -5,7 +5,7 @@
 // answers. All ranks of a group call PlanExchange with the same numbers, so they decide alike. Pure.
 //
 //   delay           Values sent after step s are answered while the group makes `delay` more steps. It applies the
-//                   answers after step s + delay.
+//                   answers after step s + delay, or after the last step if that comes first.
 //   fragments       One fragment (fragments.h) is exchanged every interval / fragments steps, each once per interval:
 //                   Streaming DiLoCo, Douillard et al., arXiv 2501.18512.
 //   each_step_until The whole vector is exchanged after each step up to this one, and the group waits for the answers:

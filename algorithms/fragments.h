@@ -2,8 +2,8 @@
 #define HOOKE_ALGORITHMS_FRAGMENTS_H_
 
 // The parts of a vector that a group exchanges at different times (exchange_plan.h). Each fragment has a part of the
-// blocks that a rank exchanges with a server. So every rank and every server takes part in every fragment. Groups and
-// servers compute the same fragments from the same numbers. Pure.
+// blocks that a rank exchanges with a server. So if there are enough blocks, every rank and every server takes part in
+// every fragment. Groups and servers compute the same fragments from the same numbers. Pure.
 
 #include <cstdint>
 #include <vector>

@@ -31,8 +31,7 @@ TEST(FragmentsTest, FirstBlocks) {
   EXPECT_TRUE(OpensFragment({10, 12}, 11, 64)) << "of empty fragments no block is the first";
 }
 
-// Over all fragments, ranks and servers each value is exchanged once. A rank and a server with at least as many common
-// blocks as fragments carry each fragment.
+// Over all fragments, ranks and servers each value is exchanged once.
 TEST(FragmentsTest, EachValueOnce) {
   for (const uint64_t blocks : {1, 2, 5, 16, 37}) {
     for (const uint64_t ranks : {1, 2, 3}) {

@@ -126,7 +126,7 @@ class GradientRule : public GroupRule {
   const bool steps_locally_;
   const Range parameters_;
   Distances buffers_;
-  // One value for each value of the vector. For parameters, it is the sum of gradients since the last answer.
+  // One value for each value of the vector. For parameters, it is the sum of the gradients that are not yet answered.
   std::vector<float> sent_;
 };
 

@@ -59,10 +59,10 @@ void PartialSgd(PartialScalars s, const float* __restrict g, float* __restrict v
   }
 }
 
-// With momentum m and part w, the velocity decays by the factor m^w. The gradient enters it with the factor m (1 - m^w)
-// / (1 - m). For a whole step that factor is m, so the result is MomentumSgd's but for rounding. Nesterov's slope + m
-// (m v + slope) is (1 + m) slope + m push. The moves by one slope telescope: they sum to m / (1 - m) times the slope,
-// whatever the parts are.
+// With momentum m and part w, the velocity v decays by the factor m^w. The parameters move by slope + push v, where
+// push = m (1 - m^w) / (1 - m). For a whole step push is m, so the result is MomentumSgd's but for rounding. Nesterov's
+// move slope + m (m v + slope) becomes (1 + m) slope + m push v. The moves that a slope causes in later steps
+// telescope: they sum to m / (1 - m) times the slope, whatever the parts are.
 PartialScalars ScalarsOfPart(const OptimizerOptions& options, const OptimizerStep& step) {
   const double decay = std::pow(options.momentum, step.part);
   const double push = options.momentum * (1 - decay) / (1 - options.momentum);
@@ -78,7 +78,7 @@ struct AdamScalars {
   float l2;      // Adam's weight decay, added to the gradient; 0 for AdamW.
   float shrink;  // AdamW's decay factor of this step; 1 for Adam.
   float beta1;
-  float beta1_rest;  // 1 - beta1, rounded from double: 1 - 0.999f would be off in its fourth digit.
+  float beta1_rest;  // 1 - beta1, computed in double; 1 - 0.999f is off by 1e-5 of its value.
   float beta2;
   float beta2_rest;
   float root_correction;  // 1 / sqrt(1 - beta2^t).

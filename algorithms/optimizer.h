@@ -46,7 +46,7 @@ class Optimizer {
     std::vector<float> values;
   };
   State Save() const { return {steps_, state_}; }
-  // INVALID_ARGUMENT: the state is of another optimizer or length; nothing has changed.
+  // INVALID_ARGUMENT: the state has another number of values than this optimizer; nothing has changed.
   absl::Status Restore(State state);
 
  private:

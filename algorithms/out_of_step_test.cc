@@ -136,8 +136,8 @@ Sent RandomRound(std::mt19937& random, uint32_t groups, uint64_t most_steps) {
   return sent;
 }
 
-// Over a hundred random schedules the center follows the formulas, whichever groups are in a round and however many
-// steps each made.
+// In each of a hundred random schedules the center follows the formulas, whichever groups are in a round and however
+// many steps each made.
 TEST(OutOfStepTest, FollowsTheFormulas) {
   for (const Case& c : Cases()) {
     for (uint32_t seed = 0; seed < kSeeds; ++seed) {

@@ -4,8 +4,8 @@
 // Records which groups of a job the others wait for, and how many steps each has made.
 //
 // A group is awaited once it attaches or exchanges, or from the start if ExpectAll was called. It is no longer awaited
-// once somebody has waited for it in vain, until it exchanges again. So a dead or hung group costs the others one wait,
-// not one per exchange.
+// once somebody has waited for it in vain or it has ended, until it attaches or exchanges again. So a dead or hung
+// group costs the others one wait, not one per exchange.
 //
 // Pure: knows no threads or clocks.
 
@@ -24,9 +24,9 @@ class Roster {
   // this.
   void ExpectAll();
 
-  // Records that a group begins, or begins again, at `steps` steps of its own, and awaits it. If it is behind all
-  // others, the difference is its head start, which is added to its steps from then on. So no group waits for it to
-  // catch up.
+  // Records that a group begins, or begins again, at `steps` steps of its own, and awaits it. If it is behind all other
+  // awaited groups, the difference to the slowest of them is its head start, which is added to its steps from then on.
+  // So no group waits for it to catch up.
   void Enter(uint32_t group, uint64_t steps);
   // Records that the group exchanges after `steps` steps of its own. If the group was not awaited, Speak does what
   // Enter does.

@@ -3,10 +3,10 @@
 
 // One synchronous aggregation of one block: the contributions so far, and whether they are enough.
 //
-// A round is complete when every awaited group (roster.h) has contributed, or when the grace window of the missing ones
-// has passed. The window begins once `quorum` groups have contributed, or with the first contribution if there is no
-// quorum. Groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). If fewer groups remain than the quorum,
-// all that remain are enough. Without a quorum a late or dead group never hangs a round.
+// A round is complete when `quorum` groups and every awaited group (roster.h) have contributed, or when the grace
+// window of the missing groups has passed. The window begins once `quorum` groups have contributed, or with the first
+// contribution if there is no quorum. Groups beyond the quorum are backups (Chen et al., arXiv 1604.00981). If fewer
+// groups remain than the quorum, all that remain are enough. Without a quorum a late or dead group never hangs a round.
 //
 // Pure: the caller passes the time; there are no threads, and no values are copied.
 

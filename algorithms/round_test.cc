@@ -60,8 +60,8 @@ const Case kCases[] = {
     {"nobody remains", {}, {}, 1, 5, 1000, false, -1, {}, {0, 1, 2, 3}},
 };
 
-// A round is complete with all awaited groups, or with a quorum after the grace window. It is never complete with fewer
-// groups than the quorum. A late or dead group never hangs it.
+// A round needs a quorum, or all groups that remain if these are fewer. Then it is complete with all awaited groups, or
+// after the grace window.
 TEST(Round, IsCompleteWithAllOrWithAQuorumAfterTheGraceWindow) {
   for (const Case& c : kCases) {
     Roster roster(4);

@@ -37,10 +37,10 @@ enum class RuleSends {
 enum class RulePace {
   kAtOnce,    // Servers change it at each group's contribution, without waiting for other groups.
   kBounded,   // Like kAtOnce, but a group too far ahead of the slowest waits for its answer.
-  kInRounds,  // Servers change it once for the contributions of all groups.
+  kInRounds,  // Servers change it once for the contributions of several groups.
 };
 
-// Whether the center's momentum has Nesterov's form.
+// For rules with has_momentum: whether the center's momentum has Nesterov's form.
 enum class RuleNesterov {
   kNever,
   kByJob,   // As averaging.nesterov of the job says.
@@ -92,8 +92,8 @@ bool AnswersWithCenter(RuleName rule);
 // contain the distance, and the next exchange would count the distance twice.
 bool SendsFromLastAnswer(RuleName rule);
 
-// Whether each round makes the center the plain mean of the groups' parameters. With one group the center then equals
-// that group's parameters.
+// Whether a round of all groups makes the center the mean of the groups' parameters, weighted by their steps. With one
+// group the center then equals that group's parameters.
 bool CenterIsMean(RuleName rule);
 
 // Whether a rule exchanges gradients, which every rank of a group then needs.

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLOCKS_STEADY_TIME_H_
 #define HOOKE_CLOCKS_STEADY_TIME_H_
 
-// The clock for deadlines, and for nothing else: the time since an arbitrary moment. It does not change when somebody
-// sets the machine's clock.
+// The clock for deadlines and durations: the time since an arbitrary moment, so it tells no date. It does not change
+// when somebody sets the machine's clock.
 
 #include <chrono>
 

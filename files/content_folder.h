@@ -28,7 +28,8 @@ class NewContent {
   // RESOURCE_EXHAUSTED: the disk is full. INTERNAL: the file cannot be written, with the reason. After an error only
   // the destructor may follow.
   absl::Status Append(absl::string_view bytes);
-  // Gives the file its name, over a file of that name. Called once, as the last call. Errors are those of Append.
+  // Gives the file its name, and replaces a file of that name. Called once, as the last call. Errors are those of
+  // Append.
   absl::Status Publish(const std::string& name, Durable durable);
 
  private:
@@ -50,8 +51,8 @@ class ContentFolder {
     absl::Time used;  // The last Publish or Use, by the wall clock.
   };
 
-  // Makes the folder, for its owner only, and removes files that were never published. Nobody else may use it.
-  // FAILED_PRECONDITION: it cannot be made or read.
+  // Makes the folder, for its owner only, and removes files that were never published. No other process may use the
+  // folder at the same time. FAILED_PRECONDITION: it cannot be made or read.
   static absl::StatusOr<std::unique_ptr<ContentFolder>> Open(const std::string& path);
 
   absl::StatusOr<std::vector<Entry>> List() const;

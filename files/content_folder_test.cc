@@ -1,5 +1,4 @@
-// A file of a ContentFolder is there complete, or not at all: after a fault in mid-write, after a killed process, and
-// while a reader has it open.
+// A file of a ContentFolder is there complete, or not at all: after a fault in mid-write, and after a killed process.
 
 #include "files/content_folder.h"
 

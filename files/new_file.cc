@@ -56,7 +56,7 @@ absl::Status CheckNewFile(const std::string& path, bool replace) {
 absl::Status WriteNewFile(const std::string& path, absl::string_view text, bool replace) {
   if (absl::Status status = CheckNewFile(path, replace); !status.ok()) return status;
   const std::string temporary = absl::StrCat(path, ".part-", getpid());
-  // After Publish the temporary file is gone, so this does nothing.
+  // Does nothing after a successful Publish, because the temporary file is gone then.
   const auto remove = absl::MakeCleanup([&temporary] { unlink(temporary.c_str()); });
   const int error = WriteBytes(temporary, text, Durable::kYes);
   if (error != 0) return Failed(path, "cannot be written", error);

@@ -10,8 +10,9 @@
 
 namespace hooke {
 
-// Checks that WriteNewFile could make the file. Call it before the work that makes the content. FAILED_PRECONDITION:
-// the path is a folder or a device. ALREADY_EXISTS: it is a file, and `replace` is false.
+// Checks that nothing at `path` keeps WriteNewFile from making the file. Call it before the work that makes the
+// content. FAILED_PRECONDITION: the path is a folder, device, pipe or socket. ALREADY_EXISTS: it is a file, and
+// `replace` is false.
 absl::Status CheckNewFile(const std::string& path, bool replace);
 
 // Writes the file durably. Fails like CheckNewFile. FAILED_PRECONDITION, with the reason, also if the file cannot be

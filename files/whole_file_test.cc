@@ -31,7 +31,7 @@ TEST(WholeFileTest, IsThereWholeOrNotAtAll) {
 }
 
 // OverwriteFile leaves the bytes that follow a shorter text, and makes no new file. If the disk is full, the error says
-// so and names the file.
+// so.
 TEST(WholeFileTest, OverwritesTheStart) {
   const std::string path = testing::TempDir() + "/overwritten";
   std::filesystem::remove(path);

@@ -159,7 +159,7 @@ Parsed Command::Parse(int argc, const char* const* argv) {
     app_->exit(asked, out, out);
     parsed.help = out.str();
   } catch (const CLI::ExtrasError& error) {
-    // CLI11 lists several of them in the reverse order.
+    // If there are several extra arguments, CLI11 lists them in reverse order.
     const std::vector<std::string> words = app_->remaining(/*recurse=*/true);
     parsed.error = words.size() < 2
                        ? error.what()

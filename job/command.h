@@ -27,8 +27,8 @@ absl::Status CheckArguments(absl::Span<const std::string> arguments);
 // `variables` are "NAME=value". A name that Hooke, an MPI library or a scheduler sets for each rank is refused.
 absl::Status CheckVariables(absl::Span<const std::string> variables);
 
-// The arguments as a shell takes them, in one line without control characters, cut after `bytes_max` bytes. "" if there
-// are none.
+// The arguments as a shell takes them, in one line without control characters. A text of more than `bytes_max` bytes is
+// cut and ends in "...". Returns "" if there are no arguments.
 std::string CommandText(absl::Span<const std::string> arguments, size_t bytes_max = 80);
 
 // Returns the name of the built-in network, for instance "lenet", or the command's text.

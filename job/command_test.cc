@@ -36,7 +36,7 @@ Texts ProblemsOf(const v1::JobSpec& job) {
   return texts;
 }
 
-// A command is any program with any text as arguments; only what no program can be given is refused.
+// A command is any program with any UTF-8 texts without NUL as arguments, within limits of number and size.
 TEST(CommandTest, ArgumentsAreBounded) {
   EXPECT_EQ(FaultOfArguments({"python3", "", "a b", "\n", "z\xc3\xa4h"}), "");
   EXPECT_EQ(FaultOfArguments({}), "names no program");
@@ -88,7 +88,8 @@ TEST(CommandTest, NeedsNoModelAndNoData) {
   EXPECT_EQ(job.averaging().interval(), 16u);
 }
 
-// A command beside a model, and what belongs to commands without one, are refused under the key to remove.
+// The keys of a model and of data are refused beside a command, and the keys of commands without a command. Each
+// problem names the key to remove.
 TEST(CommandTest, DoesNotGoWithAModel) {
   v1::JobSpec job = CommandJob();
   job.mutable_model()->set_name("lenet");

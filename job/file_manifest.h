@@ -26,22 +26,25 @@ constexpr size_t kManifestBytesMax = 16 << 20;
 // More bytes than any disk has. Sums of two such numbers do not overflow.
 constexpr uint64_t kFileBytesMax = uint64_t{1} << 60;
 
-// Checks a path of a manifest. The message of INVALID_ARGUMENT goes on the path: "has a part \"..\"".
+// Checks a path of a manifest. The message of INVALID_ARGUMENT continues a sentence that begins with the path: "has a
+// part \"..\"".
 absl::Status CheckFilePath(absl::string_view path);
 
-// Checks that the manifest keeps the rules that proto/job.proto tells. INVALID_ARGUMENT names the path and the fault.
+// Checks that the manifest keeps the rules of proto/job.proto. INVALID_ARGUMENT names the fault, and the path if one
+// entry is wrong.
 absl::Status CheckManifest(const v1::FileManifest& manifest);
 
 // Returns the manifest's serialized form. It is the same for the same entries.
 std::string ManifestBytes(const v1::FileManifest& manifest);
-// Returns the job's part that names this manifest.
+// Returns the FileSet with which a job names this manifest.
 v1::FileSet FileSetOf(const v1::FileManifest& manifest);
 
-// Checks the values of a FileSet. INVALID_ARGUMENT says the fault: "the digest of its manifest does not have 32 bytes".
+// Checks the values of a FileSet. INVALID_ARGUMENT says the fault: "the SHA-256 of their manifest does not have 32
+// bytes".
 absl::Status CheckFileSet(const v1::FileSet& set);
 
-// Reads the manifest of a set from its bytes, and checks it. INVALID_ARGUMENT: it is no valid manifest, or another one
-// than the set says.
+// Reads the manifest of a set from its bytes, and checks it. INVALID_ARGUMENT: the set or the manifest is not valid, or
+// the manifest is another one than the set says.
 absl::StatusOr<v1::FileManifest> ReadManifest(const v1::FileSet& set, absl::string_view bytes);
 
 // Returns each different content once, in the order in which the manifest first names it.

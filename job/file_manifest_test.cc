@@ -98,7 +98,7 @@ TEST(FileManifestTest, ASetNamesExactlyItsManifest) {
   EXPECT_FALSE(CheckFileSet(other).ok());
 }
 
-// Whatever bytes a peer sends for a manifest: they are read or refused.
+// Whatever bytes a peer sends as a manifest, the manifest is refused or all its paths are valid.
 TEST(FileManifestTest, NoBytesCrashTheReader) {
   const std::string good = ManifestBytes(Manifest({File("a"), File("b/c", 'b', 9), Folder("d")}));
   for (uint32_t seed = 0; seed < 500; ++seed) {

@@ -21,8 +21,8 @@ struct JobProblem {
   std::vector<std::string> about;  // The keys whose values cause the problem; `key` is one of them.
 };
 
-// Returns the job's problems, in the order of the keys: first values out of range, then values that do not go together.
-// A problem that follows from an earlier one is left out. An empty list means that the job can be taken.
+// Returns the job's problems: first the wrong values, in the order of the keys, then the values that do not go
+// together. A problem that follows from an earlier one is left out. An empty list means that the job can be taken.
 std::vector<JobProblem> CheckJob(const v1::JobSpec& job);
 
 // Whether `key` has a meaning in this job: its `only_with` is empty, or the job fulfills it.

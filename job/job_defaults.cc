@@ -19,8 +19,8 @@ void FillPresets(v1::JobSpec& job) {
   }
 }
 
-// Some defaults follow from other keys. Each function below computes one, as the table's `default_text` describes it to
-// people.
+// Some defaults follow from other keys. The functions below compute them, as the table's `default_text` describes them
+// to people.
 
 void FillTrain(v1::TrainSpec& train) {
   v1::OptimizerSpec& optimizer = *train.mutable_optimizer();

@@ -162,7 +162,7 @@ absl::Status CheckKeyValue(const JobKey& key, const KeyValue& value) {
       const absl::Status status = arguments ? CheckArguments(value.texts) : CheckVariables(value.texts);
       return status.ok() ? status : Wrong(key, status.message());
     }
-    case KeyType::kFiles:  // CheckJob checks them in a JobSpec, the job file's reader in a job file.
+    case KeyType::kFiles:  // Checked elsewhere: by CheckJob, and by the reader of the job file.
     case KeyType::kSites:
       return absl::OkStatus();
   }

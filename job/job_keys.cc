@@ -12,7 +12,7 @@
 namespace hooke {
 namespace {
 
-// The largest integer that is exact in a double and in every JSON reader, 2^53 - 1.
+// All integers up to this one, 2^53 - 1, are exact in a double and in every JSON reader.
 constexpr double kLargestInteger = 9007199254740991;
 
 constexpr double kEpochsMax = 100000;

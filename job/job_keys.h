@@ -2,7 +2,8 @@
 #define HOOKE_JOB_JOB_KEYS_H_
 
 // The keys of a job, as one table. The client reads job files with it, the coordinator checks a JobSpec with it, and
-// docs/job-file.md is made from it. A key's path is that of its field in JobSpec. Pure values, no I/O.
+// the tables of docs/job-file.md are made from it. Most keys have the path of their field in JobSpec. Pure values, no
+// I/O.
 
 #include <cstdint>
 #include <optional>
@@ -56,7 +57,7 @@ constexpr size_t kJsonBytesMax = 64 << 10;
 
 struct JobKey {
   std::string path;   // The sections and the key's own name: "train.optimizer.name".
-  std::string field;  // The field in JobSpec. Equal to `path`, but "model.name" for "model".
+  std::string field;  // The path of the field in JobSpec. It may differ from `path`: "model.name" for "model".
   KeyType type;
   KeyRange range;  // For kInteger and kNumber.
   // kChoice: the allowed words. kInteger: words that are allowed besides numbers. The word "auto" sets the boolean

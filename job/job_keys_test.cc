@@ -47,7 +47,7 @@ TEST(JobKeysTest, EveryChoiceIsAnEnumValue) {
   EXPECT_GT(tried, 20);
 }
 
-// Every key's field exists and keeps the value that is set.
+// Every key's field that is no message exists and keeps the value that is set.
 TEST(JobKeysTest, FieldsHoldWhatIsSet) {
   for (const JobKey& key : JobKeys()) {
     if (IsMessage(key)) continue;

@@ -29,7 +29,7 @@ struct JobRelation {
   std::vector<std::string> others;  // For Need::kOneOf.
   std::string divided_by;           // For Need::kBelow: a key, or empty.
   std::string unless;               // A key, or empty. If the job uses this key, the relation does not apply.
-  std::string why;                  // Completes "KEY VALUE does not go with OTHER VALUE, ...".
+  std::string why;                  // For Need::kOneOf: completes "VALUE does not apply to OTHER VALUE, ...".
   std::string remedy;               // The advice to the user.
 };
 

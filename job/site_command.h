@@ -15,7 +15,7 @@ namespace hooke {
 
 constexpr size_t kSitesMax = 64;
 
-// Checks SiteSpecs. INVALID_ARGUMENT names the site and the fault.
+// Checks the SiteSpecs of a command. INVALID_ARGUMENT names the fault, and the site if one is wrong.
 absl::Status CheckSites(const v1::CommandSpec& command);
 
 // Whether a command's first word is one that a site's interpreter replaces: "python", "python3" or "python3.N".

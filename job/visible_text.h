@@ -18,7 +18,7 @@ bool IsVisibleText(absl::string_view text);
 // are not escaped, so a second call changes nothing.
 std::string Escaped(absl::string_view text);
 
-// Returns the text escaped and in quotes, cut after 60 bytes of the original.
+// Returns the text escaped and in quotes. Of a longer text it shows at most the first 60 bytes.
 std::string Quoted(absl::string_view text);
 
 // Returns the items as an enumeration: "a", "a and b", "a, b and c". There must be at least one.

@@ -19,7 +19,7 @@ struct Scratch {
   // Buffers of the messages under way, one vector per message (collectives/message_window.h).
   std::vector<std::vector<char>> outgoing;
   std::vector<std::vector<char>> incoming;
-  // Room for all values of a list, for algorithms that need them contiguous.
+  // Room for values that an algorithm needs contiguous, such as those of a list or those received.
   std::vector<char> working;
   // The float32 sums of one slice of 16-bit values.
   std::vector<float> sums;

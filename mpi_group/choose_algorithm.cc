@@ -16,8 +16,8 @@ bool Possible(Algorithm algorithm, const Topology& topology, const Workload& wor
     case Algorithm::kTwoLevel:
       if (topology.nodes == 1 || topology.largest_node == 1 || !topology.shared_memory) return false;
       // Sums that are rounded once travel between nodes as float32, twice the bytes. That pays off only where every
-      // node has several ranks, which would otherwise send 16 bits each. Jobs do it for all-reduces only, so only
-      // these can.
+      // node has several ranks, which would otherwise send 16 bits each. Of the two-level operations only the
+      // all-reduce makes such sums.
       return !workload.rounds_once || (topology.smallest_node > 1 && workload.operation == Operation::kAllReduce);
     default:
       return true;

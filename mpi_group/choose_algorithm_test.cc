@@ -89,7 +89,7 @@ TEST(ChooseAlgorithmTest, Defaults) {
 }
 
 // If the number of ranks is no power of two, halving-doubling sends some values twice more. Between nodes a ring takes
-// its place for such numbers.
+// its place for such numbers up to 15.
 TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   ExpectChoices({
       {Nodes(2, 1, 1), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
@@ -199,7 +199,8 @@ TEST(ChooseAlgorithmTest, TuningChoosesBetweenNodes) {
   EXPECT_EQ(ChooseBetweenNodes(Nodes(2, 2, 2), workload, choice, tuning).algorithm, Algorithm::kPairwise);
 }
 
-// For every operation, topology and size the default rules choose an algorithm that implements the operation.
+// For every operation, in several topologies and for many sizes, the default rules choose an algorithm that implements
+// the operation.
 TEST(ChooseAlgorithmTest, DefaultsCoverEverything) {
   for (const Topology& topology : {OneNode(2), OneNode(100), WithoutSharedMemory(OneNode(3)), Nodes(2, 1, 1),
                                    Nodes(3, 1, 4), WithoutSharedMemory(Nodes(3, 4, 4))}) {

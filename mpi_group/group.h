@@ -5,7 +5,8 @@
 // groups/mpi_group.h; for tests MakeInProcessGroups in groups/in_process_group.h).
 //
 // Every call is collective: all ranks call the same operations in the same order with the same sizes. Calls of one
-// Group come from one thread at a time. After OK all ranks hold bitwise the same values.
+// Group come from one thread at a time. After an OK all-reduce, broadcast or all-gather all ranks hold bitwise the same
+// values.
 //
 // Sums and means of 16-bit values are added in float32 and rounded once. The order of addition follows from the
 // topology and the size. Either one rank rounds and the others copy its result, or all round the same sum. For groups

@@ -163,7 +163,7 @@ absl::StatusOr<TuningRule> ParseRule(const json& object, size_t index) {
   return rule;
 }
 
-// Leaves out keys that have their default value.
+// Leaves out keys that have their default value, except chunk_bytes.
 nlohmann::ordered_json JsonOf(const TuningRule& rule) {
   const auto text = [](absl::string_view name) { return std::string(name); };
   nlohmann::ordered_json object;

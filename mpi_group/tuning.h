@@ -47,7 +47,7 @@ struct TuningRule {
 bool operator==(const TuningRule& a, const TuningRule& b);
 
 struct Tuning {
-  // Size of a rank's slot in shared memory, which bounds chunk_bytes there. A group takes about three times as much
+  // Size of a rank's slot in shared memory, which bounds chunk_bytes there. A group takes two to three times as much
   // memory per rank.
   uint64_t slot_bytes = uint64_t{256} << 10;
   // The carrier of messages between nodes. kAuto takes Hooke's own sockets, but MPI if a node has an RDMA device.
@@ -62,7 +62,7 @@ absl::string_view NameOf(Tuning::BetweenNodes between);
 // The built-in rules. The last rule of each operation fits every call of that operation.
 const std::vector<TuningRule>& DefaultRules();
 
-// Reads a tuning from JSON. INVALID_ARGUMENT names the rule, what is wrong in it, and what is allowed.
+// Reads a tuning from JSON. INVALID_ARGUMENT says what is wrong, and in which rule if it is in one.
 absl::StatusOr<Tuning> ParseTuning(absl::string_view text);
 // Formats a tuning as JSON that ParseTuning reads, one rule per line.
 std::string FormatTuning(const Tuning& tuning);

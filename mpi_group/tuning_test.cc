@@ -42,7 +42,7 @@ TEST(TuningTest, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(tuning->rules[0].ranks_max, TuningRule::kAnyRanks);
 }
 
-// The error of ParseTuning names the mistake, its rule, and what is allowed.
+// The error of ParseTuning names the mistake, and its rule if it is in one.
 TEST(TuningTest, Mistakes) {
   const struct {
     const char* text;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_ADMISSION_H_
 #define HOOKE_WIRE_ADMISSION_H_
 
-// The one place where a server admits calls. gRPC asks it before it looks for the method. So it sees each call of each
-// service, however the method is served, and no method can be forgotten.
+// The one place where a server admits calls. gRPC asks for admission before it looks for the called method. So the
+// check covers each call of each service, and no method can be forgotten.
 
 #include <grpcpp/grpcpp.h>
 

@@ -68,7 +68,7 @@ TEST_F(TokenFileTest, MustBeAFile) {
   EXPECT_THAT(std::string(ReadClusterToken(pipe).status().message()), HasSubstr("no regular file"));
 }
 
-// A token file that the group or others can read or write is refused.
+// A token file whose mode gives any right to others than its owner is refused.
 TEST_F(TokenFileTest, IsForItsOwnerOnly) {
   for (const mode_t mode : {0640, 0604, 0620, 0644, 0601}) {
     const absl::Status status = Read(kSecret, mode).status();

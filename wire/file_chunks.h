@@ -47,13 +47,15 @@ absl::Status SendContent(absl::string_view bytes, const std::function<absl::Stat
 
 // Sends the file at `path`, which must have this content. DATA_LOSS: it has another one. Then the last chunk, or the
 // whole file, was not sent, so nobody takes it for the content. NOT_FOUND: there is no such file. FAILED_PRECONDITION:
-// it cannot be read.
+// it cannot be read. Other errors are those of `send`.
 absl::Status SendFile(const std::string& path, const v1::FileContent& content,
                       const std::function<absl::Status(const v1::FileChunk&)>& send);
 
-// Reads a file in pieces of at most kChunkBytesSent. Errors are those of SendFile, or that of `take`.
+// Reads a file in pieces of at most kChunkBytesSent. Fails with NOT_FOUND or FAILED_PRECONDITION like SendFile, or with
+// the error of `take`.
 absl::Status ReadPieces(const std::string& path, const std::function<absl::Status(absl::string_view)>& take);
-// Reads a whole file. DATA_LOSS: it has more than `bytes_max`. Other errors are those of SendFile.
+// Reads a whole file. DATA_LOSS: it has more than `bytes_max`. It also fails with NOT_FOUND or FAILED_PRECONDITION like
+// SendFile.
 absl::StatusOr<std::string> ReadWhole(const std::string& path, size_t bytes_max);
 
 }  // namespace hooke

@@ -2,8 +2,8 @@
 #define HOOKE_WIRE_FRAME_H_
 
 // The messages of the streams that carry tensors, ParameterServer.Exchange and Initialize. Each is a fixed
-// little-endian header followed by the values, without Protocol Buffers. docs/wire.md defines the format, and only this
-// file implements it. Pure. wire/frame_buffer.h puts the same messages into gRPC's memory.
+// little-endian header followed by values or text, without Protocol Buffers. docs/wire.md defines the format, and only
+// this file implements it. Pure. wire/frame_buffer.h puts the same messages into gRPC's memory.
 
 #include <cstdint>
 #include <optional>
@@ -58,7 +58,8 @@ uint64_t PayloadBytes(const ValuesHeader& header);
 // first bytes, at least one. INVALID_ARGUMENT if the message is neither an opening nor values.
 absl::StatusOr<FrameKind> ReadKind(absl::string_view start);
 
-// Returns the opening of a stream. `sender.job_id` and `sender.job_key` may have at most 255 bytes each.
+// Returns the opening of a stream. `sender.job_id` may have at most kJobIdBytesMax bytes, `sender.job_key`
+// kJobKeyBytesMax.
 std::string EncodeOpening(const v1::Sender& sender);
 // Reads a whole opening. INVALID_ARGUMENT as from OpeningTailBytes, or if the job id and key have another length than
 // announced. The sender's numbers are not checked.
@@ -73,10 +74,11 @@ absl::StatusOr<size_t> OpeningTailBytes(absl::string_view message);
 void EncodeValuesHeader(const ValuesHeader& header, absl::Span<char> message);
 // Reads the header of a message of values. `start` is the first kValuesHeaderBytes of the message, or all of a shorter
 // one. `message_bytes` is the message's length if it is known without the header, as in gRPC. INVALID_ARGUMENT if the
-// message is too short, of an unknown type, or not as long as its header announces. After OK, PayloadBytes(header)
-// bytes follow the header.
+// message is too short, of an unknown type, with a wrong top_k or 0 values, or not as long as its header announces.
+// After OK, PayloadBytes(header) bytes follow the header.
 absl::StatusOr<ValuesHeader> DecodeValuesHeader(absl::string_view start, std::optional<uint64_t> message_bytes);
-// Reads the same of a message that comes after the opening, without gRPC. INVALID_ARGUMENT also if it is an opening.
+// Reads the header of a message that comes after the opening on a connection without gRPC. INVALID_ARGUMENT also if it
+// is no message of values.
 absl::StatusOr<ValuesHeader> DecodeNextHeader(absl::string_view start);
 
 // Returns the whole message of a refusal. A text of more than 65535 bytes is cut.

@@ -55,7 +55,7 @@ class FrameSocket {
 // Fails with UNAVAILABLE.
 absl::StatusOr<int> ConnectLocally(const std::string& name);
 // Connects to host:port and returns the descriptor. Fails with UNAVAILABLE, also after `timeout` or once `cancelled`
-// returns true. `cancelled` is called every 50 ms.
+// returns true. `timeout` begins when the host's name has been looked up. `cancelled` is called every 50 ms.
 absl::StatusOr<int> ConnectTcp(const std::string& host, uint16_t port, absl::Duration timeout,
                                const std::function<bool()>& cancelled);
 

@@ -18,8 +18,8 @@ TEST(GrpcStatusTest, KeepsCodesAndWords) {
   }
 }
 
-// The text about a message that is too large gives its size, the limit and the flag. Texts that only look alike are not
-// changed.
+// The text about a message that is too large gives its size and the limit. It names the flag unless the sender refused
+// the message. Texts that only look alike are not changed.
 TEST(GrpcStatusTest, NamesTheFlagOfTooLargeMessages) {
   for (const char* text : {"Received message larger than max (200000 vs. 131072)",
                            "SERVER: Received message larger than max (200000 vs. 131072)"}) {

@@ -19,7 +19,8 @@ TEST(HostPortTest, Parses) {
   }
 }
 
-// For a text that is no address, ParseHostPort and CheckDialAddress return the same message. It has the allowed form.
+// For a text that is no address, ParseHostPort and CheckDialAddress return the same message, which gives the allowed
+// form.
 TEST(HostPortTest, SaysWhatIsNone) {
   for (const char* text : {"", "7411", ":7411", "host:", "host:65536", "host:-1", "host: 1", "::1:80", "[::1]", "[]:1",
                            "host:1x", "a b:1", "a:1:2", "unix:/tmp/x", "[a]:1", "[::1%]:1", "[::g]:1", "host:+1"}) {

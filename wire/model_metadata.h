@@ -23,7 +23,8 @@ absl::Status CheckModelDescription(const v1::ModelDescription& model);
 // the same double.
 std::vector<std::pair<std::string, std::string>> ModelMetadata(const v1::ModelDescription& model);
 
-// Reads what ModelMetadata wrote; other keys are ignored. INVALID_ARGUMENT names the key that is missing or wrong.
+// Reads what ModelMetadata wrote; other keys are ignored. INVALID_ARGUMENT names the key that is missing or no number,
+// or the field that is out of range.
 absl::StatusOr<v1::ModelDescription> ReadModelMetadata(const std::map<std::string, std::string>& metadata);
 
 // Returns the shortest decimal that reads back as the same double, like "0.28604059698879553".

@@ -20,14 +20,14 @@ namespace hooke {
 // values. After an error the connection must not be used further.
 class ResumableFrames {
  public:
-  // Takes ownership of `descriptor`, a connected socket that blocks. `patience` is how long a patient call waits for
-  // the next piece of a message.
+  // Takes ownership of `descriptor`, a connected socket that blocks. `patience` is how long a call with
+  // Waiting::kBriefly waits for one piece of a message.
   ResumableFrames(int descriptor, absl::Duration patience);
   ~ResumableFrames();
   ResumableFrames(const ResumableFrames&) = delete;
   ResumableFrames& operator=(const ResumableFrames&) = delete;
 
-  // A wait inside the call costs less than one outside of it. kBriefly: the call may wait for a few pieces.
+  // A wait inside the call costs less than one outside of it. kBriefly: the call may wait for up to 64 pieces.
   enum class Waiting { kNever, kBriefly };
   // Receives the header of a message. nullopt: not all of it has arrived.
   absl::StatusOr<std::optional<ValuesHeader>> ReceiveHeader(Waiting waiting);

@@ -23,7 +23,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Add(absl::string_view bytes);
-  // Returns the digest of all bytes so far, as kSha256Bytes bytes. After it the digest is that of no bytes again.
+  // Returns the digest of all bytes so far, as kSha256Bytes bytes. Afterwards the object is as new.
   std::string Finish();
 
  private:

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WIRE_TIMED_READER_H_
 #define HOOKE_WIRE_TIMED_READER_H_
 
-// Reads a server's stream of messages in one thread, with a deadline on every wait.
+// Reads a server's stream of messages in one thread, with a deadline for each message.
 
 #include <grpcpp/grpcpp.h>
 

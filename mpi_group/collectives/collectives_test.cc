@@ -17,7 +17,7 @@ namespace {
 
 class CollectivesTest : public testing::TestWithParam<std::tuple<NamedCheck, int>> {};
 
-// Every collective is right among any number of ranks, for every size, type and reduction.
+// Every collective is right among 1 to 8 ranks, for every size, type and reduction.
 TEST_P(CollectivesTest, AllCases) {
   const int ranks = std::get<1>(GetParam());
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(ranks);

@@ -32,7 +32,7 @@ class PairwiseRounds {
         sends_(transport, call, ahead_ * (n_ - 1)),
         receives_(transport, call, ahead_ * (n_ - 1)) {}
 
-  // Free of deadlock: a rank waits only for messages that ranks less than `ahead_` rounds behind it have already
+  // Free of deadlock: in round r a rank waits only for messages that a rank in round r + 1 - ahead_ or later has
   // started. So the rank that is last can always go on.
   absl::Status ReduceScatter(ReduceOp op) {
     uint64_t started = 0;

@@ -22,7 +22,7 @@ struct TreeShape {
 
 // A binomial tree, for few values: ceil(log2 n) levels. The root sends or receives all values once per level.
 TreeShape BinomialShape();
-// A chain, for many values: n-1 levels. No rank sends or receives the values more than once; Sending c chunks along it
+// A chain, for many values: n-1 levels. No rank sends or receives the values more than once. Sending c chunks along it
 // takes as long as sending c+n-2 chunks over one link.
 TreeShape ChainShape(int ranks);
 // A hierarchical tree with about as many sub-groups as each has ranks: 8 chains of 8 for 64 ranks, as in S-Caffe.

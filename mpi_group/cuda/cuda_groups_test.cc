@@ -41,8 +41,8 @@ class CudaTest : public testing::Test {
   }
 };
 
-// Makes fractions for floats, so that the order of additions and every rounding shows. For integers it makes all
-// numbers, so that sums wrap around.
+// Makes fractions for floats, so that the order of additions and every rounding shows. For integers it makes numbers of
+// the whole range, so that sums wrap around.
 std::vector<char> Numbers(DataType type, uint64_t values, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<char> bytes(values * SizeOf(type));
@@ -311,7 +311,7 @@ TEST_F(CudaTest, DifferentCallsAreNamedOnAllRanks) {
   }
 }
 
-// Host memory is refused, with an error that says so.
+// Host memory is refused.
 TEST_F(CudaTest, HostMemoryIsRefused) {
   auto group = MakeStagedGroup(std::move(MakeInProcessTransports(1)[0]), {});
   ASSERT_TRUE(group.ok()) << group.status();

@@ -25,9 +25,9 @@ struct StagedPass {
 };
 
 // Returns the passes of rank `rank` in a reduce-scatter among parts.size() ranks, in chunks of `chunk_values` values,
-// at least 1. It takes n-1 steps; each sends the part that the previous step brought. In every pass the values received
-// in `in` are reduced into the rank's own. In the end part r is complete on rank r: the sum of the values of ranks r+1,
-// r+2, ..., r, in this order.
+// at least 1. It takes n-1 steps; each but the first sends the part that the previous step brought. In every pass the
+// values received in `in` are reduced into the rank's own. In the end part r is complete on rank r: the sum of the
+// values of ranks r+1, r+2, ..., r, in this order.
 std::vector<StagedPass> ReduceScatterPasses(int rank, absl::Span<const ValueRange> parts, uint64_t chunk_values);
 // Returns the passes of rank `rank` in an all-gather: received values replace the rank's own, and in the end all ranks
 // have all parts.

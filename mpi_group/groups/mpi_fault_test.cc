@@ -239,8 +239,8 @@ TEST(MpiFaultTest, KilledRankEndsTheGroup) {
   }
 }
 
-// If mpirun lets them live, the survivors of a killed rank name it long before the deadline. In shared memory they see
-// the end of its process, over sockets the end of its connections. With MPI's messages they have only the deadline.
+// If mpirun lets them live, the survivors of a killed rank name it. In shared memory they see the end of its process,
+// over sockets the end of its connections, long before the deadline. With MPI's messages they have only the deadline.
 TEST(MpiFaultTest, KilledRankIsNamedByAll) {
   if (EndsSurvivors()) GTEST_SKIP() << kEndsSurvivors;
   for (const std::string values : {"shared", "messages", "sockets"}) {

@@ -232,7 +232,7 @@ TEST(GroupFaultTest, GoneRankIsReportedAtOnce) {
   }
 }
 
-// Ranks that call different operations all get an error before their deadline. In the arena all errors say what is
+// Ranks whose calls have different sizes all get an error before their deadline. In the arena all errors say what is
 // wrong.
 TEST(GroupFaultTest, DifferentCallsAreAnErrorOnEveryRank) {
   for (bool shared : {false, true}) {

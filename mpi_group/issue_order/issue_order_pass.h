@@ -29,8 +29,8 @@ class IssueOrderPass {
 
   void SetReady(size_t bucket);
 
-  // Waits until the lane's next bucket is ready and returns that bucket. Returns nothing once an error or Close has
-  // ended the order. The caller then calls the bucket's collective, and Done. One thread per lane may call AwaitNext.
+  // Waits until the lane's next bucket is ready and returns that bucket. The caller then calls the bucket's collective,
+  // and Done. Returns nothing once an error or Close has ended the order. One thread per lane may call AwaitNext.
   std::optional<size_t> AwaitNext(size_t lane);
   // Does what AwaitNext does, but never waits. It also returns nothing if the next bucket is not ready, or if another
   // thread works in the lane.

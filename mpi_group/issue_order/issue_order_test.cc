@@ -220,8 +220,8 @@ TEST_P(IssueOrderTest, WaitsForOneBucket) {
   });
 }
 
-// If a bucket has another size or type on one rank, making the issue orders fails. Every rank's error names the bucket
-// and the rank.
+// If one rank has another size or type of a bucket, another number of buckets or another policy, making the issue
+// orders fails. Every rank gets the same error, which names the difference.
 TEST_P(IssueOrderTest, AnotherSizeOrTypeIsNamedOnEveryRank) {
   struct Case {
     const char* what;
@@ -383,8 +383,7 @@ TEST(ConcurrentOrderTest, LanesRunAtTheSameTime) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// In a funneled order, collectives run while the caller does other work. The time of that work does not count as
-// waited.
+// In a funneled order, collectives run while the caller does other work.
 TEST(FunneledOrderTest, TheCallerIsFree) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1}, *groups[0]);
@@ -404,8 +403,8 @@ TEST(FunneledOrderTest, TheCallerIsFree) {
   EXPECT_TRUE(rank.order().Finish().ok());
 }
 
-// In a funneled order, the caller of FinishWith calls the last bucket's collective itself. It does not call that of an
-// earlier bucket, for which the thread was already woken.
+// In a funneled order, the caller of FinishWith itself calls the collective of the first bucket that it brings. It does
+// not call that of an earlier bucket, for which the thread was already woken.
 TEST(FunneledOrderTest, TheCallerCallsTheLastOnes) {
   const Groups groups = MakeGroups(1, kDeadline);
   Rank rank({1, 2, 3}, *groups[0]);

@@ -235,9 +235,9 @@ class MpiTransport : public Transport {
                      history_.last().Text(), "); all ranks must call the same operations in the same order"));
   }
 
-  // Checks before a call's first message. If the others have given up, this rank must not start a message, because
-  // their memory may be gone. It also finds a message left over from an earlier call, which this rank's call did not
-  // take.
+  // Makes the checks that are due before a call's first message. If the others have given up, this rank must not start
+  // a message, because their memory may be gone. It also finds a message left over from an earlier call, which this
+  // rank's call did not take.
   absl::Status LookAround() {
     absl::Status status = notices_.Check();
     if (!status.ok() || ++calls_since_look_ < kCallsPerLook) return status;

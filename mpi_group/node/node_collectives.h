@@ -5,14 +5,14 @@
 // others are functions over a Transport. n is the number of the node's ranks, V the bytes of the values.
 //
 // Arena... functions work in place on values that lie in an arena at the same offsets on all ranks. They take two
-// meetings and copy no value.
+// meetings, and values go directly from one rank's memory to another's.
 //
-// Staged... functions take values anywhere, cut into chunks, with one meeting per chunk. Each rank copies a chunk to
-// its slot, all meet, and each takes what it needs from the slots. Meanwhile faster ranks already copy the next chunk
-// to their other slot.
+// Staged... functions take values anywhere, cut into chunks with a meeting for each. Each rank copies a chunk to its
+// slot, all meet, and each takes what it needs from the slots. Meanwhile faster ranks already copy the next chunk to
+// their other slot.
 //
-// Values are reduced in rank order, and equal results are bitwise equal on all ranks. After an error the values are
-// unspecified. `reduction.mean_of` is 0 if ranks on other nodes contribute too: then the caller divides.
+// Values are reduced in rank order, and a result that several ranks get is bitwise equal on all of them. After an error
+// the values are unspecified. `reduction.mean_of` is 0 if ranks on other nodes contribute too: then the caller divides.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"

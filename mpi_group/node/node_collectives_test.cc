@@ -125,7 +125,7 @@ TEST(NodeCollectivesTest, AllReduce) {
   }
 }
 
-// The root ends with the sum, whichever rank it is.
+// The root, here a middle rank, ends with the sum.
 TEST(NodeCollectivesTest, Reduce) {
   for (const Case& tested : AllCases()) {
     const int root = tested.ranks / 2;
@@ -233,7 +233,7 @@ TEST(NodeCollectivesTest, AllGather) {
   }
 }
 
-// Ranks that call different reductions all get an error, and no value is written.
+// Ranks whose values lie in different places of the arena all get an error, and no value is written.
 TEST(NodeCollectivesTest, DifferentCallsAreRefusedOnAllRanks) {
   const Case tested = {3, 10, 1024, true};
   NodeRanks ranks(tested.ranks, {}, {}, 1000);

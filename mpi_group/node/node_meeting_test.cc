@@ -46,8 +46,8 @@ TEST(NodeMeetingTest, AllSeeWhatEachBrings) {
   }
 }
 
-// In thousands of meetings no rank passes before the last one has come. There are more ranks than cores, and ranks spin
-// or sleep.
+// In thousands of meetings of eight ranks no rank passes before the last one has come, whether ranks spin, yield or
+// sleep.
 TEST(NodeMeetingTest, NobodyPassesBeforeAllHaveCome) {
   constexpr int kRanks = 8;
   constexpr int kRounds = 1000;

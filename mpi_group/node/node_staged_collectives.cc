@@ -74,8 +74,8 @@ uint64_t LongestPart(const TensorList& values, absl::Span<const ValueRange> part
   return longest;
 }
 
-// Brings a portion of each rank's part to each meeting; a slot holds them one after the other. After each meeting it
-// calls take(portion, offset) for this rank's own part; `offset` is where the portion lies in the slots.
+// Brings a portion of each other rank's part to each meeting; a slot holds them one after the other. After each meeting
+// it calls take(portion, offset) for this rank's own part; `offset` is where the portion lies in the slots.
 template <typename Take>
 absl::Status StageParts(const NodeCall& call, const TensorList& values, absl::Span<const ValueRange> parts,
                         const Take& take) {

@@ -34,7 +34,8 @@ class PeerProcesses {
   // Ranks that are threads of this process are not watched. The peer's process must not have been reaped before.
   void Add(const ProcessIdentity& peer);
 
-  // True if the process of that rank has ended. False if it is not watched or was not added yet. Takes one system call.
+  // True if the process of that rank has ended. False if it is not watched or was not added yet. Takes at most one
+  // system call.
   bool HasEnded(int local_rank) const;
 
  private:

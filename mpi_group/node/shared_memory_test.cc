@@ -64,8 +64,8 @@ TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
   });
 }
 
-// Changes the first `changed` offers that it receives so that they name other files. A rank in another PID namespace
-// sees that.
+// Changes the first `changed` offers that it receives so that they name other files. Its rank then sees what a rank in
+// another PID namespace would see.
 class ElsewhereTransport : public ForwardingTransport {
  public:
   ElsewhereTransport(std::unique_ptr<Transport> transport, int changed)

@@ -3,7 +3,7 @@
 
 // Records the cost of a rank's collectives: calls, bytes and times by operation, by size, and by fused or not. It also
 // keeps a trace of the last calls, with the phases of the training steps around them. Its memory is bounded, and a call
-// costs some tens of nanoseconds. There is one ProfileRecorder per rank; profiled_group.h and worker/rank's reporter
+// costs some tens of nanoseconds. There is one ProfileRecorder per rank; profiled_group.h and worker/report's reporter
 // fill it.
 
 #include <array>
@@ -91,7 +91,8 @@ struct Profile {
 struct ProfileOptions {
   // Monotonic nanoseconds, the same for all processes of a machine. Any thread may call it.
   std::function<int64_t()> clock;
-  // Sizes that a lane counts separately; calls of further sizes are counted in their bins.
+  // Kinds of calls of one size that a lane counts separately. Calls of further kinds are counted in the bins of their
+  // sizes.
   size_t exact_sizes_max = 64;
   size_t events_max = 1024;  // Events kept in the trace, over all tracks.
   size_t lanes_max = 16;

@@ -2,8 +2,8 @@
 #define HOOKE_MPI_GROUP_PROFILE_PROFILE_HISTOGRAM_H_
 
 // A histogram of call durations with a fixed number of buckets: one per nanosecond below 32, then 16 per power of two,
-// up to 2^40 ns (18 minutes). The last bucket also holds everything longer. So a bucket is at most 1/16 of its begin
-// wide, and the middle of a bucket is at most 1/32 off any value in it.
+// up to 2^40 ns (18 minutes). The last bucket also holds everything longer. From 16 ns on, each bucket but the last is
+// at most 1/16 of its begin wide, and its middle is at most 1/32 off any value in it.
 //
 // One thread adds. Others may read at the same time; each call is either counted for them or not yet.
 

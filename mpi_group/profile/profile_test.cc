@@ -49,7 +49,7 @@ CollectiveStatistics::Bucket QuantileBucket(const CollectiveStatistics& some, do
   return {};
 }
 
-// Buckets cover all durations without gap or overlap, and none is wider than 1/16 of its begin.
+// Buckets cover all durations without gap or overlap, and none but the last is wider than 1 ns or 1/16 of its begin.
 TEST(ProfileHistogramTest, BucketsAreCompleteAndNarrow) {
   for (size_t i = 0; i < ProfileHistogram::kBuckets; ++i) {
     const uint64_t begin = ProfileHistogram::Begin(i);
@@ -66,7 +66,7 @@ TEST(ProfileHistogramTest, BucketsAreCompleteAndNarrow) {
 }
 
 // The profile agrees with a slow exact reference: counts, sums, minimum and maximum are exact. The exact quantiles lie
-// in the buckets that the histogram gives, which are at most 1/16 wide.
+// in the buckets that the histogram gives.
 TEST(ProfileTest, AgreesWithExactReference) {
   FakeClock clock;
   ProfileRecorder recorder(clock.Options());

@@ -80,7 +80,7 @@ TEST_F(ProfiledGroupTest, RecordsFailures) {
   EXPECT_EQ(recorders_[0]->Snapshot().collectives.at(0).kind.operation, Operation::kBarrier);
 }
 
-// A clone's calls are recorded too, on a track of their own. If a group cannot be cloned, the profiled group says so.
+// A clone's calls are recorded too, on a track of their own.
 TEST_F(ProfiledGroupTest, ClonesRecord) {
   RunRanks(kRanks, [this](int rank) {
     absl::StatusOr<std::unique_ptr<Group>> clone = groups_[rank]->Clone();

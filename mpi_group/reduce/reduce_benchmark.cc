@@ -25,7 +25,7 @@ struct Work {
   uint64_t bytes;
 };
 
-// The vectors and pointers to them. They hold zeros, which any number of reductions leaves unchanged.
+// The vectors and pointers to them. For timing they hold zeros, which any number of reductions leaves unchanged.
 struct Operands {
   explicit Operands(const Work& work, char fill) : vectors(work.sources, std::string(work.bytes, fill)) {
     for (std::string& vector : vectors) sources.push_back(vector.data());

@@ -376,7 +376,7 @@ TEST(ConversionTest, PublicFunctions) {
   }
 }
 
-// The last variant runs on any machine, and the variants have different names.
+// The last variant is the baseline, which runs on any machine. Every variant has a name.
 TEST(DispatchTest, BaselineIsAlwaysThere) {
   ASSERT_FALSE(SupportedReduceVariants().empty());
   EXPECT_EQ(SupportedReduceVariants().back(), &kReduceBaseline);

@@ -25,7 +25,7 @@ struct HostAddress {
   }
 };
 
-// Returns the addresses of all network interfaces that are up, without loopback and link-local addresses.
+// Returns the addresses of all network interfaces that are up, without loopback and IPv6 link-local addresses.
 std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
 

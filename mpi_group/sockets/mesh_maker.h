@@ -46,7 +46,8 @@ class MeshMaker {
 
   MeshMaker(Options options, FileDescriptor listener);
 
-  // Connects to all peers. Returns an empty string, or a description of what was missing at `until`.
+  // Connects to all peers. Returns an empty string, or a description of what is missing, at `until` or once a peer has
+  // no address left to try.
   std::string Run(absl::Time until);
 
   // The connections, indexed by rank.

@@ -28,7 +28,7 @@ uint32_t CallLabel::Fingerprint() const {
   for (char letter : operation) hash = hash * 31 + static_cast<unsigned char>(letter);
   add(values);
   add(uint64_t{shared});
-  // Enums count from 1, so that no type or operation differs from the first one.
+  // Types and reductions count from 1, because 0 stands for none.
   add(type.has_value() ? uint64_t{1} + static_cast<uint64_t>(*type) : 0);
   add(op.has_value() ? uint64_t{1} + static_cast<uint64_t>(*op) : 0);
   add(static_cast<uint64_t>(root) + 1);

@@ -19,8 +19,8 @@ struct Faults {
   absl::Duration delay = absl::Milliseconds(1);
   // The chance of each outgoing message to be lost. Its sender believes that it was sent.
   double drop_probability = 0;
-  // The rank dies at this call of StartSend, counted from 0: its transport is destroyed, and this and all later calls
-  // return UNAVAILABLE.
+  // The rank dies at this call of StartSend, counted from 0: its transport is destroyed, and this and all later sends,
+  // receives and waits return UNAVAILABLE.
   std::optional<uint64_t> close_at;
 };
 

@@ -34,7 +34,7 @@ class RecentCalls {
   struct Failed {
     absl::string_view what;  // The call in words, as "all-reduce of 10 values".
     absl::Time begun;        // The time at which the failed call began.
-    // The time that a call may take. Settling takes at most a tenth of it, but at least 0.2 s and never more than 1 s.
+    // The time that a call may take. Settling may take a tenth of it, but no less than 0.2 s and no more than 1 s.
     absl::Duration deadline;
   };
   // Settles a failure with the other ranks (Transport::Settle). Returns the error for the user, whose message begins

@@ -30,7 +30,8 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
 namespace hooke {
 namespace {
 
-// With any transport, setting the machine's clock forward or back by an hour neither ends a wait early nor prolongs it.
+// In process and over sockets, setting the machine's clock forward or back by hours neither ends a wait early nor
+// prolongs it.
 TEST(SteadyClockTest, ClockThatIsSet) {
   for (int hours : {1, -2, 1}) {
     SocketRanks by_sockets({0, 1});

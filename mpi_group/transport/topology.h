@@ -29,7 +29,7 @@ struct Nodes {
 };
 Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
 
-// Collective: returns rank 0's text, at most 1 MiB, on all ranks.
+// Collective: returns rank 0's text on all ranks. INVALID_ARGUMENT on all ranks if it is longer than 1 MiB.
 absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline);
 
 // Collective: gathers one record of equal size from each rank. `records` has room for one record per rank, in rank

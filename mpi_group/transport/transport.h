@@ -3,11 +3,11 @@
 
 // The interface over which collectives send bytes between the ranks of a group. Implementations: in_process_transport.h
 // (threads of one process), mpi/mpi_transport.h (processes), sockets/socket_transport.h (sockets between nodes, above
-// another transport), and the wrappers faulty_transport.h and sub_transport.h.
+// another transport), and the wrappers faulty_transport.h, forwarding_transport.h and sub_transport.h.
 //
-// A message has no header, as the receiver knows its size. Messages from one rank to another arrive in the order in
-// which they were started. One thread at a time calls a Transport. After an error it is unusable: later calls may
-// return anything but OK. Memory passed to unfinished calls must then stay until the transport is destroyed.
+// The receiver knows the size of each message. Messages from one rank to another arrive in the order in which they were
+// started. One thread at a time calls a Transport. After an error it is unusable: later calls may return anything but
+// OK. Memory passed to unfinished calls must then stay until the transport is destroyed.
 //
 // Every message belongs to a call, and its receiver must be in the same call; anything else is an error. A rank whose
 // collective fails settles: it tells the others, hears their statements, and all get one error, which names the ranks

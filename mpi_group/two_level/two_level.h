@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_TWO_LEVEL_TWO_LEVEL_H_
 #define HOOKE_MPI_GROUP_TWO_LEVEL_TWO_LEVEL_H_
 
-// Collectives of several nodes in two levels: shared memory inside a node, messages between nodes. Each byte crosses a
-// node's link once per direction, however many ranks the node has. h is the number of nodes.
+// Collectives of several nodes in two levels: shared memory inside a node, messages between nodes. What a node sends to
+// other nodes does not depend on how many ranks it has. h is the number of nodes.
 //
 // Sums and means of 16-bit values are kept as float32 and rounded only once, when they are complete. They cross a link
 // as float32, and their results as 16 bits.

@@ -50,8 +50,8 @@ class WatchedTransport : public ForwardingTransport {
   std::function<bool(int rank)> leaves_;
 };
 
-// Delays some messages to other nodes: they leave only when their sender waits, for them or for a message that has not
-// come yet. Sockets do that when their buffers are full. The seed decides which messages are late.
+// Delays some messages to other nodes: they leave with the next message that is not late, or when their sender waits.
+// Sockets do that when their buffers are full. The seed decides which messages are late.
 class LateTransport : public ForwardingTransport {
  public:
   LateTransport(std::unique_ptr<Transport> transport, NodeNames nodes, uint64_t seed)
@@ -141,7 +141,7 @@ void CheckMean(Group& group, absl::Span<float> values) {
 }
 
 // An all-reduce is right for nodes with equal and with different numbers of ranks. A node's ranks may be neighbours or
-// not. The sizes are those around the points where a rank of a node has one value or one chunk more than another.
+// not. The sizes include those around the points where a rank of a node has one value or one chunk more than another.
 TEST(TwoLevelRingTest, AllSizes) {
   const NodeNames kNodes[] = {
       {"a", "a", "b", "b"},
