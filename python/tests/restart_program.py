@@ -1,7 +1,8 @@
 """A training script for restart_test.py: restart_program.py OPTIMIZER STEPS KILLS SEED OUT.
 
-In each of the group's first KILLS starts a rank kills itself, at a moment that follows from the seed and the start, and
-in later starts at later steps. Rank 0 of each group writes what it has at the end to the file OUT and its group's number.
+In each of the last group's first KILLS starts a rank kills itself. The moment follows from the seed and the start, and
+is at a later step in a later start. Rank 0 of each group writes what it has at the end to the file OUT and its group's
+number.
 """
 
 import os
