@@ -121,7 +121,7 @@ class GroupExchange {
   void Hold(const BlockAnswer& answer);
   void TakeHeld();
   bool InFragment(uint64_t value) const;
-  void SetFinishing(bool settling);
+  void SetFinishing(bool finishing);
   absl::Status AllGather();
 
   const GroupExchangeDependencies deps_;

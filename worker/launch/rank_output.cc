@@ -32,6 +32,8 @@ std::string RankOutput::Redirection(const std::string& folder) {
 absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(const std::string& folder, Ranks ranks, OnLine on_line) {
   std::unique_ptr<RankOutput> output(new RankOutput(std::move(on_line)));
   output->stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  // Without it the thread could not be ended.
+  if (output->stop_fd_ < 0) return absl::ResourceExhaustedError(absl::StrCat("eventfd: ", strerror(errno)));
   for (uint32_t rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
     for (const bool from_stderr : {false, true}) {
       absl::Status status = output->OpenPipe(absl::StrCat(PipePath(folder, from_stderr), rank), rank, from_stderr);

@@ -37,7 +37,6 @@ inline constexpr uint64_t kValues = 3 * kBlockValues;  // Number of parameters. 
 struct Record {
   absl::Mutex mutex;
   std::vector<v1::RankEvent> events ABSL_GUARDED_BY(mutex);
-  std::function<void(const v1::RankEvent&)> on_event;
 
   std::vector<v1::RankEvent> Of(v1::RankEvent::EventCase kind) {
     absl::MutexLock lock(&mutex);
