@@ -1,4 +1,5 @@
-"""Hosts on one machine: network namespaces joined by a bridge. By default each link is limited to 1 Gbit/s in both directions. Needs root.
+"""Hosts on one machine: network namespaces joined by a bridge. By default each link is limited to 1 Gbit/s in both
+directions. Needs root.
 
     with hosts.Hosts(2, folder) as h:
         h.command(1, ["hostname"])      # ["ip", "netns", "exec", ...]: runs there
