@@ -36,8 +36,9 @@ class CoordinatorClient {
     uint64_t bytes = 0;   // With the manifest.
   };
   // Sends the files of a job that the coordinator lacks, before the job is submitted. FAILED_PRECONDITION: a refusal as
-  // Submit gives it (ReadRefusal), for the key `files`. ABORTED: a file has changed since it was collected. CANCELLED:
-  // `goes_on` returned false; it is asked again and again. DEADLINE_EXCEEDED: the upload was too slow, or stood still.
+  // Submit gives it (ReadRefusal), for the key `files`. ABORTED: a file has changed since it was collected, or cannot
+  // be read. UNAVAILABLE: the coordinator cannot be reached, or loses the files again and again. CANCELLED: `goes_on`
+  // returned false; it is asked again and again. DEADLINE_EXCEEDED: the upload was too slow, or stood still.
   absl::StatusOr<Uploaded> PutFiles(const CollectedFiles& files, const std::function<bool()>& goes_on);
   // Submits a job and returns its id. If the coordinator goes away meanwhile, the call is repeated with the same
   // submission id, so the job is stored once.

@@ -34,8 +34,8 @@ class FakeListener {
   std::unique_ptr<grpc::Server> server_;
 };
 
-// Set all fields before the service listens. Read them after it has stopped, or under the mutex. Tests may replace
-// `jobs` under the mutex for the next WatchJob.
+// A test sets fields only while no call runs, and reads them then or under the mutex. But it may replace `jobs` under
+// the mutex at any time, for the next WatchJob.
 class FakeCoordinatorService : public v1::Coordinator::Service {
  public:
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request, v1::SubmitResponse* response) override;

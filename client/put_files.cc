@@ -1,4 +1,4 @@
-// The upload of a job's files: which ones the coordinator lacks, and then these in one stream.
+// Uploads a job's files: asks which ones the coordinator lacks, and then sends these in one stream.
 #include <map>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +34,7 @@ absl::StatusOr<CoordinatorClient::Uploaded> CoordinatorClient::PutFiles(const Co
                                                  " of the uploaded files ", kTries, " times: see to its disk"));
     }
     status = missing.ok() ? Upload(files, *missing, goes_on, uploaded) : missing.status();
-    // Explain would take this one for a question without an answer.
+    // Explain would describe this error as a call that was not answered.
     if (absl::IsDeadlineExceeded(status)) return status;
     if (!status.ok() && !absl::IsUnavailable(status)) return Explain(status);
   }
@@ -44,7 +44,8 @@ absl::StatusOr<v1::FindMissingFilesResponse> CoordinatorClient::FindMissing(cons
                                                                             bool wait_for_connection) {
   v1::FindMissingFilesRequest request;
   *request.add_contents() = ManifestContent(files.set);
-  // Each path counts, because each group gets a copy for each. So the coordinator refuses too much before it comes.
+  // Lists each path and not only each content, because a group gets a copy for each path. So the coordinator can refuse
+  // a job that is too large before its files come.
   v1::FileManifest manifest;
   if (!manifest.ParseFromString(files.manifest)) return absl::InternalError("the manifest of the files is damaged");
   for (const v1::FileEntry& entry : manifest.entries()) {

@@ -1,4 +1,4 @@
-// The upload of a job's files to coordinators that lose files, end uploads, or answer late.
+// Tests the upload of a job's files to coordinators that lose files, or end an upload with an error.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 bool GoOn() { return true; }
 
-// Stores contents, and loses some in the middle of uploads.
+// A coordinator that stores contents, and loses one of them during uploads.
 class FilesCoordinator final : public FakeCoordinatorService {
  public:
   grpc::Status FindMissingFiles(grpc::ServerContext*, const v1::FindMissingFilesRequest* request,
@@ -50,10 +50,10 @@ class FilesCoordinator final : public FakeCoordinatorService {
 
   std::string lost;  // The content that each of the first `losses` uploads loses.
   int losses = 0;
-  grpc::Status end;  // Of each upload.
+  grpc::Status end;  // The status that ends each upload.
   std::set<std::string> stored;
   int uploads = 0;
-  uint64_t bytes_asked = 0;  // In the last question.
+  uint64_t bytes_asked = 0;  // Sum of the sizes in the last FindMissingFiles.
 };
 
 // The files "a" and "b", both with the bytes "abc".

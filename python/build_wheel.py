@@ -38,7 +38,7 @@ def package_files(binaries=None):
 
 
 def wheel_tag(files):
-    """A library fits one platform, and any Python: it is loaded by ctypes."""
+    """Returns the wheel's tag. A library fits one platform, and any Python: it is loaded by ctypes."""
     binary = any(name in files for name in BINARIES)
     return "py3-none-" + (re.sub(r"[^0-9a-z]", "_", sysconfig.get_platform()) if binary else "any")
 

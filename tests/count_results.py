@@ -44,8 +44,8 @@ def why_not_built(label, tags, external):
 
 
 def results(events):
-    """Yields (target, status, path of test.xml or None, reason) of each finished test action and each target that was not built. A test's log is
-    test.log beside its test.xml."""
+    """Yields (target, status, path of test.xml or None, reason) of each finished test action, each target that was not
+    built, and each test that an interrupt kept from running. A test's log is test.log beside its test.xml."""
     tests, not_run, external = {}, set(), None
     for line in events:
         event = json.loads(line)

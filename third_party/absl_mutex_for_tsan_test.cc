@@ -1,5 +1,5 @@
-// Two threads touch guarded data through every way of taking an absl::Mutex that Hooke uses. Without the shim
-// ThreadSanitizer reports each way as a race.
+// Two threads touch data under an absl::Mutex, and wait with a condition of the mutex or with a condition variable.
+// Without the shim ThreadSanitizer reports races.
 
 #include <thread>
 

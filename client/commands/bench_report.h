@@ -27,7 +27,7 @@ struct ExplanationReport {
   std::string table;
 };
 
-// Both functions return INTERNAL if this version of hooke-bench does not print such text.
+// Both functions return INTERNAL if they cannot read the text, as from a hooke-bench of another version.
 absl::StatusOr<TuningReport> ReportTuning(absl::string_view printed);
 absl::StatusOr<ExplanationReport> ReportExplanation(absl::string_view printed);
 

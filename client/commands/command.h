@@ -57,11 +57,11 @@ int Report(const Invocation& invocation, const absl::Status& status, ExitCode co
 // nothing.
 std::optional<ClusterToken> TokenOrReport(const Invocation& invocation, int& code);
 
-// Connects to the coordinator that flags and environment choose. If that fails, prints the error, sets `code` and
-// returns null.
+// Connects to the coordinator that ChooseCoordinator (coordinator_address.h) returns. If that fails, prints the error,
+// sets `code` and returns null.
 std::unique_ptr<CoordinatorClient> ConnectOrReport(const Invocation& invocation, int& code);
 
-// Adds --coordinator, and all flags of AddTokenFlag.
+// Adds --coordinator and --token-file.
 void AddCoordinatorFlag(Command& command, Invocation& invocation);
 void AddTokenFlag(Command& command, Invocation& invocation);
 void AddOutputFlag(Command& command, Invocation& invocation);

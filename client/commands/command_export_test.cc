@@ -198,8 +198,8 @@ TEST_F(CommandExportTest, UnknownFormat) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// The center of a job with a command has the names that its program gave. Nothing asks for a built-in network, but for
-// TorchScript, which is refused with what to do.
+// The center of a job with a command is exported with the tensor names that the program gave. Only TorchScript would
+// need a built-in network. It is refused, and the error names the format that works.
 TEST_F(CommandExportTest, ACommandsCenter) {
   server_.responses[0].mutable_header()->mutable_layout()->clear_model();
   coordinator_.jobs["fashion-1"].back().mutable_spec()->clear_model();

@@ -57,7 +57,8 @@ ordered_json TraceToJson(const std::string& path, const Trace& trace) {
           {"clock_error_us", static_cast<double>(trace.error_ns) / 1000}};
 }
 
-// Returns what the job's servers do now; nothing if the job has ended, for they work for other jobs then.
+// Returns how many cores the job's servers keep busy now. Returns nothing unless the job runs, because its servers may
+// otherwise work for other jobs.
 absl::StatusOr<std::vector<ServerCores>> ReadServerCores(CoordinatorClient& coordinator, const std::string& job_id) {
   const absl::StatusOr<v1::JobStatus> job = coordinator.GetJob(job_id);
   if (!job.ok()) return job.status();

@@ -28,8 +28,8 @@ struct SubmitFlags {
   double patience_seconds = kDefaultPatienceSeconds;
 };
 
-// Puts FILE:LINE: at the start of lines, where editors look for it. Standard input has no file name, so its lines get
-// another form.
+// The lines of a message begin with FILE:LINE:, where editors look for it. Standard input is no file, so this function
+// gives its lines another form.
 std::string ProblemLines(absl::string_view message) {
   std::vector<std::string> lines = absl::StrSplit(message, '\n');
   for (std::string& line : lines) {

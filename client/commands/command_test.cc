@@ -269,7 +269,7 @@ TEST_F(CommandTest, WrongCommandLines) {
   }
 }
 
-// Without a coordinator every command reports that within seconds, with exit code 1.
+// A command that cannot reach the coordinator says so, with exit code 1.
 TEST_F(CommandTest, CoordinatorUnreachable) {
   const std::string address = listener_->address();
   listener_.reset();

@@ -9,7 +9,8 @@
 
 namespace hooke {
 
-// Returns a bash script that completes commands, flags, values of --output, job ids (from `hooke jobs`) and files.
+// Returns a bash script that completes commands, flags, values from a fixed list, job ids (from `hooke jobs`), files
+// and folders.
 std::string BashCompletion(const CommandDescription& hooke);
 
 // Returns a zsh script that completes the same words.

@@ -19,8 +19,8 @@ struct LogOptions {
 };
 
 // Prints the job's log on `invocation.out`. On a terminal the text is made printable, with times in the reader's zone.
-// Returns OK at the log's end. Otherwise returns the error of `goes_on`, or the coordinator's error in words for
-// people.
+// Returns OK at the log's end, or when `invocation.out` takes no more text. Otherwise returns the error of `goes_on`,
+// or the coordinator's error in words for people.
 absl::Status PrintLog(const Invocation& invocation, CoordinatorClient& coordinator, const LogOptions& options);
 
 }  // namespace hooke

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_COMMANDS_SEND_FILES_H_
 #define HOOKE_CLIENT_COMMANDS_SEND_FILES_H_
 
-// Before they submit a job with a command, `hooke submit` and `hooke run` send its files and name sites without
-// workers.
+// `hooke submit` and `hooke run` send a job's files before they submit the job. After that, `hooke submit` names the
+// job's sites that have no workers.
 
 #include <functional>
 
@@ -14,7 +14,8 @@
 
 namespace hooke {
 
-// Uploads the job's files, if it has some, and says so on `err`. Errors are those of CoordinatorClient::PutFiles.
+// Uploads the job's files, if it has some. Says so on `err`, except with --output json. Errors are those of
+// CoordinatorClient::PutFiles.
 absl::Status SendFiles(const Invocation& invocation, CoordinatorClient& coordinator, const v1::JobSpec& job,
                        const CollectedFiles& files, const std::function<bool()>& goes_on);
 

@@ -92,7 +92,7 @@ class UpTest : public ::testing::Test {
   const std::string state_ = folder_ + "/.hooke/up";
 };
 
-// `up` gives its token file to all daemons, and refuses one that others can read before it starts any.
+// `up` gives its token file to all daemons. It refuses a token file that others can read.
 TEST_F(UpTest, PassesTheTokenFileOn) {
   const std::string file = folder_ + "/token";
   std::ofstream(file) << "0123456789abcdef\n";
@@ -112,7 +112,7 @@ TEST_F(UpTest, PassesTheTokenFileOn) {
   EXPECT_THAT(refused.err, HasSubstr("is open to others than its owner"));
 }
 
-// A whole cluster starts with the given flags and prints its address. Ctrl-C stops all its daemons in order.
+// A whole cluster starts with the given flags and prints its address. Ctrl-C stops all its daemons.
 TEST_F(UpTest, StartsAndStops) {
   Program up(Up({"--slots", "3"}));
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;

@@ -34,7 +34,9 @@ struct Exported {
 
 // Exports the center. After an error there is no new file, and an old one is unchanged. ALREADY_EXISTS: the file exists
 // and `force` is not set. FAILED_PRECONDITION: the job has no center yet, or the disk is full. UNAVAILABLE: a server
-// cannot be reached. DATA_LOSS: the servers did not send one complete center.
+// cannot be reached. DATA_LOSS: the servers did not send one complete center. ABORTED: a server has cut its call.
+// CANCELLED: an interrupt. INVALID_ARGUMENT: a safetensors file cannot hold the tensors. Any other code comes from a
+// server.
 absl::StatusOr<Exported> ExportCenter(const v1::JobStatus& job, const ExportOptions& options);
 
 }  // namespace hooke

@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Two servers hold a center of 6 + 4 values: 0, 1, 2, ... The first server has 7 of the values in blocks of 4, the
-// second has 3.
+// Two servers hold a center of 6 + 4 values: 0, 1, 2, ... The first server has 7 of the values in blocks of 4 and 3.
+// The second has the other 3.
 class ExportCenterTest : public ::testing::Test {
  protected:
   ExportCenterTest() {

@@ -35,14 +35,14 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 // "__metadata__", or if there are more than 2^53 values.
 absl::StatusOr<std::string> SafetensorsHeader(const std::vector<TensorShape>& tensors, const Metadata& metadata);
 
-// The number of values in all tensors together; at most 2^63.
+// The number of values in all tensors together; 2^63 if there are more.
 uint64_t CountValues(const std::vector<TensorShape>& tensors);
 
 // A file that appears complete or not at all: it is written as PATH.part-PID and renamed. Not thread-safe.
 class SafetensorsFile {
  public:
   // Creates the file under its temporary name. FAILED_PRECONDITION if it cannot be created or the disk has not enough
-  // space for all of it.
+  // space for all of it. INVALID_ARGUMENT as from SafetensorsHeader.
   static absl::StatusOr<SafetensorsFile> Create(const std::string& path, const std::vector<TensorShape>& tensors,
                                                 const Metadata& metadata);
 

@@ -45,8 +45,8 @@ TEST_F(SafetensorsTest, TheSmallestFile) {
   EXPECT_EQ(*header, absl::StrCat(std::string("\x38\0\0\0\0\0\0\0", 8), expected));
 }
 
-// A reader that does not share our code reads names, shapes, offsets, values and alignment as they were written, in any
-// order.
+// A reader that does not share our code finds the names, shapes, offsets and values. It does not matter in which order
+// the values were written.
 TEST_F(SafetensorsTest, ReadsBack) {
   const std::vector<TensorShape> tensors = {{"conv1.weight", {2, 1, 3}}, {"bias \"q\"", {2}}, {"scale", {}}};
   ASSERT_EQ(CountValues(tensors), 9u);

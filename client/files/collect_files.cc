@@ -92,8 +92,8 @@ class Collector {
         absl::StrCat("these are more than ", kFilesMax, " files; leave some out, or pack them into one archive"));
   }
 
-  // Finds the files in a folder and below it. `path` is "" for the whole of `folder_`. A path has at most 1024 bytes,
-  // so the recursion ends.
+  // Finds the files in a folder and below it. `path` is "" for the whole of `folder_`. The recursion ends, because
+  // links to folders are refused and the kernel takes paths of at most 4096 bytes.
   absl::Status FindIn(const std::string& path) {
     std::error_code error;
     bool empty = true;

@@ -30,7 +30,7 @@ struct CollectedFiles {
 // inside another folder, because it may lead in a circle. Devices, pipes and sockets are refused.
 //
 // INVALID_ARGUMENT: a file is missing, cannot be read, is of another kind, or changes while it is read; or there are
-// too many. The message names the path and says what to do.
+// too many. The message names the path if a single path is wrong.
 absl::StatusOr<CollectedFiles> CollectFiles(const std::string& folder, const std::vector<std::string>& paths);
 
 }  // namespace hooke

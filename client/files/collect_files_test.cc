@@ -1,4 +1,5 @@
-// Which files a job sends: folders, links, empty folders, modes, and what is refused with which words.
+// Tests which files a job sends: folders, links, empty folders and modes. Also tests which paths are refused, and with
+// which words.
 
 #include "client/files/collect_files.h"
 

@@ -174,7 +174,7 @@ class JobFileParser {
     return absl::OkStatus();
   }
 
-  // A job with a command that names no folder and has no files runs in that of its file.
+  // A job with a command that names neither a folder nor files runs in the folder of its job file.
   void SetFolderOfCommand() {
     const JobKey& key = *FindJobKey("directory");
     if (!Applies(key, job_) || given_.count(key.path) > 0 || given_.count("files") > 0) return;

@@ -68,7 +68,7 @@ TEST(JobFileTest, ReadsTheSample) {
   EXPECT_DOUBLE_EQ(job->averaging().alpha(), 1.0 / 3);
 }
 
-// The shortest possible file gets every default, each within the range that the servers check.
+// The shortest possible file gets the defaults of all other keys.
 TEST(JobFileTest, FillsInEveryDefault) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(ParseJobFile(kLeast, "job.yaml", "/jobs"));
   ASSERT_TRUE(job.ok()) << job.status();
@@ -132,7 +132,7 @@ TEST(JobFileTest, AShortSpecIsTheSameJobAsAShortFile) {
   }
 }
 
-// Every key of `collectives` reaches the spec.
+// Keys of `collectives` reach the spec.
 TEST(JobFileTest, ReadsCollectives) {
   const absl::StatusOr<v1::JobSpec> job = SpecOf(
       ParseJobFile(absl::StrCat(kLeast, "collectives: {aggregation: rooted, order: concurrent, bucket_mib: 0.25}"),
@@ -184,7 +184,7 @@ TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   EXPECT_EQ(parse("averaging: {rule: none}").averaging().rule(), v1::AveragingSpec::NONE);
 }
 
-// Every key of `averaging` reaches the spec.
+// Keys of `averaging` reach the spec.
 TEST(JobFileTest, ReadsAveraging) {
   const auto parse = [](absl::string_view averaging) {
     return SpecOf(ParseJobFile(absl::StrCat(kLeast, "groups: {count: 4}\naveraging: ", averaging), "job.yaml", "/jobs"))
@@ -228,7 +228,7 @@ TEST(JobFileTest, ReadsAveraging) {
   EXPECT_DOUBLE_EQ(parse("{rule: diloco, compression: top_k}").averaging().top_k(), 0.1);
 }
 
-// If the file does not set a rule's numbers, they are those of the rule's paper.
+// If the file does not set a rule's numbers, they are the rule's own defaults.
 TEST(JobFileTest, AveragingDefaultsFollowTheRule) {
   struct Row {
     const char* rule;

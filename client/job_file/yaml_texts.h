@@ -10,7 +10,8 @@
 
 namespace hooke {
 
-// yaml-cpp gives plain scalars the tag "?" or none, and quoted ones "!".
+// True if the file gives the node a tag. Without one, yaml-cpp gives plain scalars the tag "?" or none, and quoted ones
+// "!".
 bool HasTag(const YAML::Node& node);
 std::string TagProblem(const YAML::Node& node);
 

@@ -22,7 +22,7 @@ namespace hooke {
 class ClusterFolder {
  public:
   // Takes the folder for the command ("hooke up"), and creates it if it is missing. ALREADY_EXISTS, with the owner, if
-  // another process owns it.
+  // another process owns it. FAILED_PRECONDITION if it cannot be made, locked or written.
   static absl::StatusOr<ClusterFolder> Own(const std::string& path, absl::string_view command);
 
   ClusterFolder(ClusterFolder&& other) noexcept;

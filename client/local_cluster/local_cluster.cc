@@ -146,8 +146,8 @@ absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
     if (!address.ok()) return address.status();
     listen.push_back(*std::move(address));
   }
-  // The servers start one after another, because the others need the coordinator's address. The workers start at the
-  // same time.
+  // The servers start one after another, because the others need the coordinator's address. The workers start together,
+  // after the servers.
   for (int i = 1; i <= options_.servers; ++i) {
     if (absl::Status status = StartServer(i, listen[i - 1], interrupts); !status.ok()) return status;
   }

@@ -26,6 +26,7 @@ struct ChildOptions {
 class Child {
  public:
   // Starts the child. FAILED_PRECONDITION if the program cannot be started or the log cannot be written.
+  // RESOURCE_EXHAUSTED if a descriptor is missing.
   static absl::StatusOr<Child> Start(const ChildOptions& options);
 
   Child(Child&& other) noexcept;

@@ -1,9 +1,9 @@
 #ifndef HOOKE_CLIENT_PROCESS_INTERRUPTS_H_
 #define HOOKE_CLIENT_PROCESS_INTERRUPTS_H_
 
-// Lets a command wait for Ctrl-C, SIGTERM and SIGHUP. While an Interrupts exists, these signals do not end the process,
-// so the command can clean up or print something. Create it before any other thread exists, because only later threads
-// inherit the blocked signals.
+// Lets a command wait for Ctrl-C, SIGTERM, SIGHUP and SIGPIPE. While an Interrupts exists, these signals do not end the
+// process, so the command can clean up or print something. Create it before any other thread exists, because only later
+// threads inherit the blocked signals.
 
 #include <csignal>
 #include <optional>

@@ -18,8 +18,9 @@ struct ProgramOutput {
 };
 
 // Runs the program until it ends. An interrupt sends it SIGTERM, and SIGKILL if it has not ended 10 seconds later.
-// Further interrupts are ignored, so that it can clean up. FAILED_PRECONDITION: it cannot be started. OUT_OF_RANGE: it
-// prints more than 64 MiB. After any error it no longer runs.
+// Further interrupts are ignored, so that it can clean up. A program that closes its stdout has 10 seconds to end, and
+// is then killed. FAILED_PRECONDITION: it cannot be started. OUT_OF_RANGE: it prints more than 64 MiB. After any error
+// it no longer runs.
 absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& arguments, Interrupts& interrupts);
 
 }  // namespace hooke

@@ -143,7 +143,7 @@ TEST(ProfileSummaryTest, Table) {
   EXPECT_THAT(exact, HasSubstr("  yes    ring\n"));
 }
 
-// The summary as JSON has exactly these fields.
+// The summary as JSON has these names and values.
 TEST(ProfileSummaryTest, Json) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(3, 0, {{v1::ALL_GATHER, 1000, true, {4000, 6000}}})};
   const nlohmann::ordered_json json = ProfileToJson(Summarize(ranks, ProfileSizes::kExact));

@@ -33,8 +33,8 @@ std::string StepText(const v1::GroupStatus& group);
 // Example: "rank 1 (pid 4711) of group 0 has not answered since 12:03:04 (6 s), at step 120".
 std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence, absl::Time now, absl::TimeZone zone);
 
-// A peer of a job that does not answer: a rank, a launcher or a server. A server that several groups miss is one
-// silence.
+// A peer of a job that does not answer, such as a rank, a launcher or a server. A server that several groups miss is
+// one silence.
 struct JobSilence {
   std::string key;   // Identifies the silence; stays the same over time.
   std::string who;   // Example: "rank 1 (pid 4711) of group 0".
@@ -55,8 +55,9 @@ std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
 // misses a server.
 std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
 
-// Example: "12:03:04  server b:2 came back from its snapshot ...". It is empty unless the job's setback is older than
-// its notice number `first_shown`. A view whose first notice is that one would otherwise not explain why the loss rose.
+// Example: "12:03:04  server b:2 came back from its snapshot ...". A view that begins with the job's notice number
+// `first_shown` needs this line to explain why the loss rose. Empty if there is no setback, or if that notice is not
+// newer than the setback.
 std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
 
 // Example: "test accuracy 88.12 % at epoch 1.00, loss 0.3333".

@@ -2,7 +2,7 @@
 #define HOOKE_CLIENT_TEXT_LISTING_H_
 
 // Jobs and nodes as tables for people and as JSON for programs. Pure. The names in JSON are those of
-// proto/coordinator.proto. States and kinds are lower-case words.
+// proto/coordinator.proto, for values that it has. States and kinds are lower-case words.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -10,8 +10,8 @@
 
 namespace hooke {
 
-// Returns the first of the nearest names, or "" if none is near. Near means at most two characters added, removed or
-// replaced.
+// Returns the first of the nearest names, or "" if none is near. Near means that at most two characters are added,
+// removed or replaced, and at most half as many as `wrong` has.
 std::string Nearest(absl::string_view wrong, const std::vector<std::string>& names);
 
 }  // namespace hooke

@@ -14,7 +14,8 @@ namespace hooke {
 std::string Printable(absl::string_view text);
 
 // Returns the columns that `text` takes. A wide character (Chinese, Japanese, Korean, emoji) takes two. A mark that
-// joins the character before it takes none. Any other character takes one, and so does a byte that is not UTF-8.
+// joins the character before it takes none, and so does an invisible character. Any other character takes one, and so
+// does a byte that is not UTF-8.
 int DisplayWidth(absl::string_view text);
 
 // Cuts `text` to at most `width` columns, between two characters, and ends it with "…" if it was too wide. `text` must

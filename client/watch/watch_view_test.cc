@@ -77,7 +77,7 @@ TEST(RenderWatchTest, ShowsWhichServersAreMissedAndTheLastSetback) {
               Contains("! 01:46:23  server b:2 came back from its snapshot"));
 }
 
-// The time left is shown only while all groups move.
+// The first line has the time left.
 TEST(RenderWatchTest, ShowsTheTimeLeft) {
   const v1::JobStatus job = RunningJob("fashion-1");
   EXPECT_EQ(RenderWatch(job, NowOf(job), View(100, 24))[0],
@@ -128,7 +128,7 @@ TEST(RenderWatchTest, ShowsAPhaseThatLasts) {
             "          running on worker-1 (local): compute 82 %, collective 15 %, exchange 3 %; exchange for 4 s");
 }
 
-// With any number of groups the picture fits any terminal.
+// With any number of groups the picture fits the terminal, but may have three lines on a smaller one.
 TEST(RenderWatchTest, FitsEveryTerminal) {
   v1::JobStatus job = JobWithEverything();
   for (int i = 2; i < 100; ++i) *job.add_groups() = job.groups(0);

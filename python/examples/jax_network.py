@@ -28,7 +28,8 @@ def main():
         # The samples of a step of all ranks, of which this rank takes its part.
         x = numpy.random.default_rng([job.seed, job.step, job.group]).normal(size=(job.ranks * arguments.batch, 4)).astype(numpy.float32)
         x = x[job.rank * arguments.batch : (job.rank + 1) * arguments.batch]
-        # JAX sees the job's memory itself where its alignment allows that, and lets go of it before the values change.
+        # JAX sees the job's memory itself where its alignment allows that. The values change only after JAX has read
+        # them.
         seen = {name: jax.dlpack.from_dlpack(values) for name, values in parameters.items()}
         loss, gradients = jax.block_until_ready(loss_and_gradients(seen, x, numpy.sin(x[:, 0]) * x[:, 1]))
         for name, gradient in gradients.items():

@@ -30,7 +30,7 @@ def main():
 
     while job.step < arguments.steps:
         for name, variable in variables.items():
-            variable.assign(parameters[name])  # After an exchange or a restart they are others than the optimizer's.
+            variable.assign(parameters[name])  # An exchange or a restart changes the job's values.
         # The samples of a step of all ranks, of which this rank takes its part.
         x = numpy.random.default_rng([job.seed, job.step, job.group]).normal(size=(job.ranks * arguments.batch, 4)).astype(numpy.float32)
         x = x[job.rank * arguments.batch : (job.rank + 1) * arguments.batch]

@@ -2,7 +2,8 @@
 
 `coordinator` is a HOST:PORT in each call. Without it the program decides: HOOKE_COORDINATOR, else the cluster that `hooke
 up` runs here, else its default. A call that fails raises hooke.Error with the program's message. Its code is
-INVALID_ARGUMENT if the job or an argument is wrong, and UNKNOWN otherwise.
+INVALID_ARGUMENT if the job or an argument is wrong, NOT_FOUND if there is no program `hooke`, and UNKNOWN otherwise,
+unless the call says another one.
 """
 
 import contextlib
@@ -104,7 +105,7 @@ def submit(job: Union[str, os.PathLike, Mapping[str, Any]], *, coordinator: Opti
 
 
 def jobs(*, coordinator: Optional[str] = None) -> List[Status]:
-    """Returns the status of all jobs, the newest first."""
+    """Returns the status of each job that `hooke jobs` lists, the newest first."""
     return _run("jobs", [], [], coordinator)["jobs"]
 
 
@@ -116,8 +117,8 @@ def status(job_id: str, *, coordinator: Optional[str] = None) -> Status:
 def watch(job_id: str, *, coordinator: Optional[str] = None) -> Iterator[Status]:
     """Returns an iterator over the job's status, which goes on with each change, until the job has ended.
 
-    The last status has the state "succeeded", "failed" or "cancelled". If the coordinator is away, the iterator waits
-    for it, at most five minutes.
+    The last status has the state "succeeded", "failed" or "cancelled". If the coordinator goes away meanwhile, the
+    iterator waits for it, at most five minutes.
     """
     return _watch(job_id, [], coordinator)
 
@@ -139,14 +140,14 @@ def wait(job_id: str, *, timeout: Optional[float] = None, coordinator: Optional[
     """Waits until the job has succeeded, and returns its last status.
 
     Raises hooke.Error if the job has failed (UNKNOWN) or was cancelled (CANCELLED), or has not ended after `timeout`
-    seconds (DEADLINE_EXCEEDED). The job then goes on.
+    seconds (DEADLINE_EXCEEDED). After such a timeout the job goes on.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     # A coordinator that is away is given up soon after that time. One that is there is heard once a second.
     patience = [] if timeout is None else [f"--patience={min(300, timeout + 5)}"]
     last = None
     with contextlib.closing(_watch(job_id, patience, coordinator)) as statuses:
-        # While a job runs, its status changes at least once a second: it has the time.
+        # A status comes at least once a second, because it has the coordinator's time.
         for last in statuses:
             if deadline is not None and last["state"] not in _ENDED and time.monotonic() >= deadline:
                 raise Error(Code.DEADLINE_EXCEEDED, f"job {job_id} has not ended after {timeout} s; it is {last['state']}")

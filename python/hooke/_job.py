@@ -94,11 +94,13 @@ class Job:
         self.finish()
 
     def stop(self) -> None:
-        """Ends training after this epoch: job.epochs() then ends on all ranks of the group. One rank is enough to call it."""
+        """Ends training after this epoch: job.epochs() then ends on all ranks of the group. It is enough if one rank
+        calls this."""
         self._stopping = True
 
     def _check_epoch(self, epoch: int, steps: int) -> None:
-        """Says so if an epoch took other steps than planned: schedules and restarts would be wrong."""
+        """Says so if an epoch took more steps than planned, or at most half of them: schedules and restarts would be
+        wrong."""
         start = self._first_step % self._steps_per_epoch if self._steps_per_epoch and epoch == self._first_step // self._steps_per_epoch else 0
         planned = self._steps_per_epoch - start
         if self._steps_per_epoch and (steps > planned or 2 * steps <= planned):
@@ -112,7 +114,8 @@ class Job:
         return 0, 0
 
     def begin(self) -> None:
-        """Begins training: from now on the model has the values of the center. Collective; happens by itself before the first forward pass."""
+        """Begins training: from now on the model has the values of the center. Collective. Happens by itself: before
+        the first forward pass with torch, in register() with numpy."""
         if self._begun:
             return
         if self._left:
@@ -144,7 +147,7 @@ class Job:
         """Takes back what an earlier start of the group had saved after `step` steps."""
 
     def _resume_data(self) -> None:
-        """The sampler goes on in the midst of an epoch."""
+        """Called when the sampler goes on in the midst of an epoch."""
 
     def finish(self) -> None:
         """Ends training: the last exchange. Collective. job.epochs() does it after its last epoch."""

@@ -167,8 +167,8 @@ def candidates() -> List[str]:
 def _mode() -> int:
     """How to load the library. A TensorFlow that was imported before shows its own Protocol Buffers to everybody.
 
-    The library would call these instead of its own, and crash. So it then looks into its own libraries first. Not
-    always: that would go past an allocator of LD_PRELOAD.
+    The library would call these instead of its own, and crash. So it then looks into its own libraries first. It does
+    not always do that, because that would go past an allocator of LD_PRELOAD.
     """
     others = hasattr(ctypes.CDLL(None), "_ZTVN6google8protobuf7MessageE")
     return ctypes.DEFAULT_MODE | (os.RTLD_DEEPBIND if others else 0)
@@ -193,14 +193,15 @@ def load() -> ctypes.CDLL:
 
 
 class Native:
-    """One rank's part in its job. Every method may raise hooke.Error. See hooke.h for what each call does."""
+    """One rank's part in its job. The calls of the library may raise hooke.Error. See hooke.h for what each of them
+    does."""
 
     def __init__(self):
         self._library = load()
         self._pid = os.getpid()
         self._job = _JOB()
         self._call("hooke_join", API_VERSION, ctypes.byref(self._job), job=False)
-        # Of calls that come in each step: made once, and passed to every call.
+        # What the calls of each step need. It is made once and used in every call.
         self._gradient_ready = self._library.hooke_gradient_ready
         self._mean_loss = ctypes.c_float()
         self._step = ctypes.c_uint64()
@@ -246,7 +247,8 @@ class Native:
         return first.value
 
     def gradient_ready(self, index: int) -> None:
-        # One call for each parameter: without what _call() does besides. The library refuses other processes, too.
+        # This runs for each parameter in each step, so it leaves out the check of _call(). The library itself refuses
+        # other processes.
         code = self._gradient_ready(self._job, index)
         if code:
             raise self._error(code)

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""How a program ends decides what the job hears: hooke._ending in programs of its own. And hooke._native without a library."""
+"""Tests what a job hears when a program ends (hooke._ending), in programs of its own. Also tests hooke._native without
+a library."""
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Each example in jobs of two groups of two ranks, with elastic averaging and with DiLoCo, and with a SIGKILL in mid-run."""
+"""Each PyTorch example in jobs of two groups of two ranks, with elastic averaging and with DiLoCo, and with a SIGKILL
+in mid-run."""
 
 import pathlib
 import sys

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The examples run alone and on two ranks, on tiny sizes, and differ from their plain versions in few lines. Usage: examples_test.py MPIRUN..."""
+"""The PyTorch examples run alone and on two ranks, on tiny sizes, and differ from their plain versions in few lines.
+Usage: examples_test.py MPIRUN..."""
 
 import difflib
 import os

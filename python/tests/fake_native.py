@@ -1,4 +1,5 @@
-"""A stand-in for hooke._native.Native: a job of one rank in this process, which notes every call. A test sets what other ranks would add."""
+"""A stand-in for hooke._native.Native: a job of one rank in this process, which notes its calls. A test sets what other
+ranks would add."""
 
 import ctypes
 import math

@@ -1,9 +1,9 @@
 """A training script for kills_test.py: kill_program.py STEPS KILLS SEED OUT.
 
-It trains a line with momentum. Its samples come from a random generator that it keeps or, where the servers step and so keep
-no step of the program exactly, from the number of the step. In each of the group's first KILLS starts a rank kills
-itself. The steps, the ranks and the moments within the step follow from the seed. Rank 0 writes what it has at the end to
-the file OUT.
+It trains a line with momentum. Its samples come from a random generator that it keeps. If the servers step, no kept
+state fits a step of the program exactly. The samples then come from the number of the step. In each of the group's
+first KILLS starts a rank kills itself. The steps, the ranks and the moments within the step follow from the seed. Rank
+0 writes what it has at the end to the file OUT.
 """
 
 import os

@@ -72,7 +72,7 @@ class Kills(unittest.TestCase):
         self.check("average", JOBS)
 
     def test_servers_that_step(self):
-        """Of a model in three blocks. The servers keep the optimizer's state."""
+        """The model has three blocks. The servers keep the optimizer's state."""
         self.check("sync", 1)
 
 

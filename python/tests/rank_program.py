@@ -428,7 +428,8 @@ def exits_alone(_):
 
 
 def forks(_):
-    """A child of a rank cannot call Hooke, whatever way it was started, and ends without harm to the rank."""
+    """A forked child of a rank cannot call Hooke. Children end without harm to the rank, whatever way they were
+    started."""
     job = hooke.init()
     model, optimizer = small(job)
 

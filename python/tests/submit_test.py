@@ -35,7 +35,7 @@ class Submit(unittest.TestCase):
             self.fail("\n".join([error.message, *hooke.logs(job)]))
 
     def test_equals_the_plain_script(self):
-        """50 steps or more, and accumulation over 5 backward passes of that number."""
+        """Each scenario makes 50 steps or more. With accumulation, a step has two backward passes."""
         for scenario in EQUAL:
             folder = self.folder / scenario
             folder.mkdir()

@@ -209,7 +209,7 @@ class Overlap(unittest.TestCase):
 
 
 class Asked(unittest.TestCase):
-    """Each benchmark with requirements names those that were missed and ends with exit code 1."""
+    """Benchmarks with requirements name those that were missed."""
 
     def training_rows(self, rates, model="lenet", ranks=2):
         lines, rows = training.table(rates)

@@ -6,7 +6,7 @@ One hooke-server process, and one program (coordinator/) with all workers, each 
 
 - Each rank makes a progress report every 0.5 s. Its worker passes on those of rank 0.
 - Each rank sends a profile every 30 s, as in all but its first minute: 1024 events, 25 KiB. The measurement begins when each rank has sent
-  one, because only the first one makes a file. `--warm-up=4` measures these.
+  one, because only the first one makes a file. With `--warm-up=4` it has first profiles.
 - Each worker sends a heartbeat every second.
 
 --watchers users each watch a job, and five times a second a user lists all jobs. Afterwards each event must be acknowledged, and the

@@ -1,4 +1,5 @@
-"""Hosts on one machine: network namespaces joined by a bridge. Each link is limited to 1 Gbit/s (or another rate) in both directions. Needs root.
+"""Hosts on one machine: network namespaces joined by a bridge. By default each link is limited to 1 Gbit/s in both
+directions. Needs root.
 
     with hosts.Hosts(2, folder) as h:
         h.command(1, ["hostname"])      # ["ip", "netns", "exec", ...]: runs there
@@ -8,7 +9,7 @@
 
 With `aside=PORT`, connections to that TCP port use a separate link, which is neither limited nor counted.
 
-Names contain this process's id, so that runs do not collide. Leaving the block, in any way, removes everything.
+Names contain this process's id, so that runs do not collide. Leaving the block, in any way, removes the hosts.
 """
 
 import json

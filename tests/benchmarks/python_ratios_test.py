@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The calculations of `tests/benchmarks/run python`, without running it."""
+"""Tests the calculations of `tests/benchmarks/run python`, without running it."""
 
 import pathlib
 import sys

@@ -1,4 +1,5 @@
-"""Code for all benchmark scripts: their command line, processes that never outlive them, JSON lines, and the judgement at the end."""
+"""Code for all benchmark scripts: their command line, processes that they end again, JSON lines, and the judgement at
+the end."""
 
 import argparse
 import contextlib

@@ -12,8 +12,8 @@ ANY = float("inf")
 TIMES_AS_FAST = [("hooke", 0, SMALL - 1, 1.5), ("hooke", SMALL, FULL - 1, 3), ("hooke", FULL, LARGE, 4), ("hooke-private", FULL, ANY, 1.5)]
 # The least share of the limit for values in the arena, from NETWORK to LARGE bytes.
 MEMORY_SHARE = 0.7
-# The most time relative to the best rival, on one host. For private values of two ranks, and for any values of other
-# numbers of ranks or of more ranks than cores.
+# The most time relative to the best rival, on one host. It holds for private values of two ranks, and for all values of
+# other numbers of ranks or of more ranks than cores.
 SLOWER = 1.1
 # Between hosts, from NETWORK bytes on: the least share of the limit, and the most time relative to the best rival.
 NETWORK_SHARE, NETWORK_SLOWER = 0.97, 1.02

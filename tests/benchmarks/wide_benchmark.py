@@ -41,7 +41,7 @@ def parse():
 
 
 def percentile(values, share):
-    """Returns the smallest of the values that at least a fraction `share` of them do not exceed."""
+    """Returns the smallest of the values that at least `share` percent of them do not exceed."""
     ordered = sorted(values)
     return ordered[max(0, -(-len(ordered) * share // 100) - 1)]
 

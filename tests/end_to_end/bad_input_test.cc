@@ -1,5 +1,5 @@
-// A running cluster's answers to bad input, which must not harm it. client/ tests the checks of job files, and server/
-// the answers to malformed messages.
+// Tests a running cluster's answers to bad input, which must not harm the cluster. client/ tests the checks of job
+// files, and server/ the answers to malformed messages.
 
 #include <signal.h>
 

@@ -102,8 +102,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& op
   if (mkdtemp(folder.data()) == nullptr) return absl::InternalError("cannot make a folder below /tmp");
   cluster->folder_ = folder;
   if (!options.token.empty()) cluster->token_file_ = cluster->WritePrivateFile("token", options.token + "\n");
-  // bin/ of the test holds links. The daemons start each other's programs from their own folder, so the real folder is
-  // used.
+  // bin/ of the test holds links. A worker looks for hooke-rank beside itself, so the real folder is used.
   cluster->programs_ = fs::canonical("bin/hooke").parent_path().string();
   if (absl::Status status = cluster->StartDaemons(options); !status.ok()) {
     std::string outputs;

@@ -27,8 +27,8 @@ inline std::string ToYaml(const JobText& job) {
                       "}\naveraging: ", job.averaging, "\n");
 }
 
-// With this many epochs, a job does not end before its test has done its work. Tests cancel such jobs, or a fault ends
-// them.
+// With this many epochs, a job does not end before its test has done its work. Tests cancel such jobs, or they end with
+// the test's cluster.
 inline constexpr int kLongEpochs = 2000;
 
 }  // namespace hooke

@@ -96,7 +96,7 @@ TEST_F(RunTest, RunsEveryRankOfEveryGroup) {
   EXPECT_TRUE(ClusterIsGone());
 }
 
-// A script that raises fails the run at once. The reason has the exit status and the end of stderr.
+// If the script fails, the run fails at once. The reason has the exit status and the end of stderr.
 TEST_F(RunTest, FailsWithTheReason) {
   const absl::Time begin = absl::Now();
   EXPECT_EQ(Run({"--ranks", "2", "--", "sh", "-c", "echo 'ValueError: x' >&2; exit 3"}), 1);

@@ -127,7 +127,7 @@ TEST_F(TokenTest, OtherUsersAreRefused) {
   EXPECT_THAT(cluster_->Hooke({"jobs", "--token-file", other}).output, HasSubstr("is open to others than its owner"));
 }
 
-// A worker with another token goes on trying and logs the refusal once. `hooke nodes` never lists it.
+// A worker with another token logs the refusal. `hooke nodes` does not list the worker.
 TEST_F(TokenTest, AWorkerWithAnotherTokenNeverRegisters) {
   StartCluster(1);
   absl::Mutex mutex;
@@ -155,7 +155,7 @@ TEST_F(TokenTest, AWorkerWithAnotherTokenNeverRegisters) {
   (*worker)->Stop(absl::Seconds(10));
 }
 
-// If a program's flags or environment name a token file that it cannot read, it does not start.
+// A daemon does not start if its environment names a token file that it cannot read.
 TEST_F(TokenTest, DaemonsNeedTheirToken) {
   StartCluster(1);
   for (const char* program : {"hooke-server", "hooke-worker"}) {

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A client in another language, written from docs/wire.md alone, gets the same numbers from a real server as the C++ client. This holds with
-every type and on every kind of connection.
+"""A client in another language, written from docs/wire.md alone, gets the same numbers from a real server as the C++
+client. This holds on every kind of connection, and with every type that elastic allows.
 
 Runs with Debian's Python, for which python3-grpcio is built.
 """

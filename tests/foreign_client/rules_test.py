@@ -26,7 +26,7 @@ def gradient(group):
 
 
 def odd(factor, count=VALUES):
-    """Returns values whose sums and products are never exact in float32."""
+    """Returns values whose sums and products are rarely exact in float32."""
     return array.array("f", (factor * ((i * 7919) % 1013 - 500) / 3 for i in range(count)))
 
 
@@ -167,8 +167,8 @@ class Rules(ServerTest):
         self.close(members)
 
     def test_average_bit_for_bit(self):
-        """Three groups send 16, 5 and 11 steps. The mean of distances weights each by its steps. The momentum is that of a step that is less than a
-        whole one."""
+        """Three groups send 16, 5 and 11 steps. The mean of distances weights each by its group's steps. The center
+        makes 2/3 of a step with momentum (Sgd.part_of_a_step), then a whole one."""
         for momentum, nesterov in ((0, False), (0.9, False), (0.9, True)):
             with self.subTest(momentum=momentum, nesterov=nesterov):
                 rule = wire_client.AVERAGE if momentum == 0 else wire_client.BMUF

@@ -65,7 +65,7 @@ class RulesFind(unittest.TestCase):
             with self.subTest(name=name, header=header):
                 self.assertEqual(check(name, header), [])
         self.assertEqual(check("mpi_group/elsewhere/a.cc", "mpi_group/group.h"), [1])
-        # Only the room mpi_group/mpi may include MPI.
+        # Of these two rooms, only mpi_group/mpi may include MPI.
         mpi = "#include <mpi.h>\n"
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/groups/mpi_group.cc", mpi), [1])
         self.assertEqual(lines(house_rules.check_includes, "mpi_group/mpi/mpi_session.cc", mpi), [])

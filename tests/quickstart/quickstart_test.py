@@ -101,7 +101,7 @@ class Runs(unittest.TestCase):
                 pass
 
     def await_true(self, process, condition, seconds, what):
-        """Waits until the condition holds, and meanwhile records the folders of running processes."""
+        """Waits until the condition holds, and meanwhile records the shared-memory folders of running groups."""
         deadline = time.monotonic() + seconds
         while not condition():
             for link in (self.tree / ".hooke/quickstart").glob("cluster/*/groups/*/memory"):

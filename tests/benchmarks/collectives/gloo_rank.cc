@@ -1,4 +1,5 @@
-// The benchmark's ranks of Gloo, with all its all-reduces. They use TCP, the transport that Gloo has on every machine.
+// The benchmark's ranks of Gloo, with several of its all-reduces. They use TCP, the transport that Gloo has on every
+// machine.
 
 #include <gloo/allreduce.h>
 #include <gloo/allreduce_halving_doubling.h>

@@ -30,7 +30,7 @@ struct Rival {
   std::string name;
   absl::Span<float> values;
   std::function<absl::Status()> call;
-  // Owns `values`, unless `call` owns them.
+  // Owns `values`. Null if `call` or the library's group owns them.
   std::shared_ptr<void> memory;
   // False if the call only moves bytes and has no result to check.
   bool has_result = true;

@@ -109,7 +109,8 @@ class Server {
   }
 
  private:
-  // Returns small whole numbers, whose sums are exact in any order. They differ between ranks and between indices.
+  // Returns small whole numbers, whose sums are exact in any order. They differ between ranks, and between indices that
+  // are not a multiple of 101 apart.
   static size_t Value(size_t rank, size_t i) { return 1 + rank + i % 101; }
 
   absl::StatusOr<nlohmann::json> PrepareAndCheck(const Task& task) {

@@ -16,8 +16,8 @@
 namespace hooke {
 namespace {
 
-// How long a rank spins before it sleeps. Longer than the skew of ranks that each have a core, and shorter than a time
-// slice.
+// How long a rank spins before it sleeps. It is longer than the skew of ranks that each have a core, and shorter than a
+// time slice.
 constexpr absl::Duration kSpin = absl::Microseconds(200);
 constexpr uint64_t kMappedBytes = 4096;
 

@@ -5,7 +5,8 @@
 // start, and its ranks report as real ones do (simulated_ranks.h). Messages go through the daemon's own Outbox, each in
 // a write of its own, as worker/daemon/session.cc sends them.
 //
-// gRPC's threads call the reactions. One further thread calls Start, Tick and the rest.
+// gRPC's threads call the reactions. Call Start first. Then any thread may call the other methods, but only one thread
+// calls Tick.
 
 #include <cstdint>
 #include <map>
