@@ -254,7 +254,7 @@ TEST(Roster, CountsWhoIsAwaited) {
   EXPECT_EQ(roster.awaited(), 3u);
 }
 
-// Behind returns the awaited groups that are more than the bound behind, by the steps that the caller gives. It never
+// Behind(group, bound, steps_of) returns the awaited groups that are more than `bound` steps behind `group`. It never
 // returns groups that are not awaited.
 TEST(Roster, TellsWhoIsBehind) {
   std::vector<uint64_t> steps = {10, 6, 5, 0};

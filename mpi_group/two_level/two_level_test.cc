@@ -139,7 +139,7 @@ void CheckSumsOfAllSizes(const NodeNames& nodes, const GroupOptions& options, st
 }
 
 // A sum is exact until it is rounded once, and has the same bits on all ranks. That holds for every size, for nodes
-// with equal and different numbers of ranks, in an arena or not.
+// with equal and different numbers of ranks, and for values in shared and in ordinary memory.
 TEST(TwoLevelSumsTest, AreRoundedOnce) {
   for (const NodeNames& nodes : AllNodes()) CheckSumsOfAllSizes(nodes, {}, {1, 3, 20, 12345, 300001});
 }

@@ -161,7 +161,7 @@ absl::Status Heartbeat::Seal(const std::string& job) {
     options_.logger->error("the center of job {} could not be written, trying again in {}: {}", job,
                            absl::FormatDuration(options_.seal_again_after), std::string(sealed.message()));
   }
-  // Any failure of Seal may pass, so the job is tried again.
+  // Every failure of Seal may be temporary. So it becomes UNAVAILABLE, after which the caller tries the job again.
   return sealed.ok() ? sealed : absl::UnavailableError(sealed.message());
 }
 

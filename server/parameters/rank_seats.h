@@ -85,7 +85,7 @@ class RankSeats {
   std::optional<absl::Status> TryTake(Stream& stream);
   // Leaves the seat, or gives up asking for it.
   void Leave(const Stream& stream);
-  // Notes that the stream asks for its seat, and ends the stream that has it.
+  // Notes that the stream asks for its seat. Unless a later stream has asked before, ends the stream that has the seat.
   std::map<Key, Seat>::iterator Ask(Stream& stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns nullopt if a stream that asks must wait. Otherwise the stream does not ask any more.
   std::optional<absl::Status> Decide(Stream& stream, std::map<Key, Seat>::iterator found)

@@ -218,8 +218,8 @@ TEST(ShardRounds, TheFastestGroupIsKnown) {
   EXPECT_EQ(shard->TellPace(now, {2, 0, 1}, 1).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A hundred random schedules have one to eight groups of different speed, some of which send blocks twice. Every answer
-// of every round is the center that the formula gives, and has the same bits for all groups.
+// A hundred random schedules have one to eight groups of different speed. Some groups send blocks twice. Every answer
+// of every round is the center that Reference() computes in double precision, and has the same bits for all groups.
 TEST(ShardRounds, AreExact) {
   constexpr int kExchanges = 4;
   for (uint32_t seed = 0; seed < 100; ++seed) {

@@ -13,8 +13,8 @@ namespace {
 
 // "Hook" in ASCII. It marks our files, so that another program's database is not taken for one.
 constexpr int64_t kApplicationId = 0x486f6f6b;
-// The file's own format. It equals the kRecordFormat with which the table `records` came. A later format of records
-// does not change it, unless the table changes.
+// The format of the SQLite file. It is the kRecordFormat that introduced the table `records`. It changes only when the
+// table changes, not with each later format of the records.
 constexpr int64_t kFileFormat = 4;
 
 constexpr char kSchema[] = "CREATE TABLE records (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID; ";

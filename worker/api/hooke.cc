@@ -218,7 +218,8 @@ void EndAtExit(int exit_status, void* /*argument*/) {
   GiveUp(job, lost.code(), reason, exit_status);
 }
 
-// Registers EndAtExit once.
+// Tells EndAtExit what to do when the process exits, and registers it once. `message` is the reason if the exit status
+// is not 0; if it is null, the reason names the exit status.
 absl::Status LeaveAtExit(hooke_job* job, const char* message) {
   static const int failed = on_exit(EndAtExit, nullptr);
   if (failed != 0) return absl::ResourceExhaustedError("the process has no room for another exit handler");

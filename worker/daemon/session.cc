@@ -15,7 +15,8 @@ namespace {
 
 std::shared_ptr<grpc::Channel> DialCoordinator(const SessionOptions& options) {
   grpc::ChannelArguments arguments;
-  // Each try gets a channel of its own, because we do the backoff between tries ourselves.
+  // Each try gets a connection of its own, because we do the backoff between tries ourselves. A shared connection
+  // would add gRPC's own backoff.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // We set keepalive because it also sets TCP_USER_TIMEOUT: unanswered heartbeats then break the connection to a
   // machine that is gone. The pings themselves are rare enough for any server's limits.

@@ -15,7 +15,9 @@ struct ExchangePatience {
   // Longest time from the start of the exchange to an answer, and from each answer to the next. So an exchange over a
   // slow link may take long if answers keep coming.
   absl::Duration silence;
-  absl::Duration first;  // Time for the first answer, if the server failed the previous exchange.
+  // Time for the first answer, if the server failed the previous exchange. It is also how long an unreachable server is
+  // tried (GivesUpUnreachable).
+  absl::Duration first;
   absl::Duration whole = absl::InfiniteDuration();  // Time for the whole exchange.
   // Whether to skip a server that is known to be away (server_presence.h). Skipping costs no time.
   bool skips_absent = false;
