@@ -173,7 +173,7 @@ absl::Status ServerDaemon::Stop() {
   if (coordinator_ != nullptr) coordinator_->Stop();
   absl::Status status = parameters_ == nullptr ? absl::OkStatus() : parameters_->Stop();
   if (server_ != nullptr) {
-    if (options_.on_saved) options_.on_saved();
+    if (options_.on_saved) options_.on_saved(status.ok());
     server_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownTimeout));
     server_->Wait();
     if (coordinator_ != nullptr) coordinator_->Join();

@@ -49,9 +49,9 @@ struct ServerOptions {
   // Files that jobs send to their groups, at the coordinator; > 0.
   uint64_t files_max_bytes = uint64_t{1} << 30;     // Of one job.
   uint64_t files_total_bytes = uint64_t{10} << 30;  // Of all jobs together.
-  // Stop calls it after it has tried to write the last snapshots, before it waits for gRPC's connections and threads.
-  // May be empty.
-  std::function<void()> on_saved;
+  // Stop calls it once, after the last snapshots, when only gRPC's connections and threads must still end. `saved` is
+  // false if a snapshot failed. May be empty.
+  std::function<void(bool saved)> on_saved;
   std::string version;
   std::shared_ptr<spdlog::logger> logger;
 };

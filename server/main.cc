@@ -29,10 +29,13 @@ void LogGrpc(gpr_log_func_args* line) { spdlog::debug("grpc: {}", line->message)
 // own that it could not start, for example because the process may have no more.
 constexpr unsigned kEndSeconds = 8;
 
+// The exit status after the alarm.
+volatile sig_atomic_t alarm_status = 0;
+
 extern "C" void EndNow(int) {
-  constexpr char kText[] = "hooke-server: all is saved; gRPC did not end in time and is left behind\n";
+  constexpr char kText[] = "hooke-server: gRPC did not end in time and is left behind\n";
   (void)!write(STDERR_FILENO, kText, sizeof kText - 1);
-  _exit(0);
+  _exit(alarm_status);
 }
 
 // Connections and snapshots need files. The default of most systems, 1024, is soon used up.
@@ -71,7 +74,10 @@ int Run(hooke::ServerCommandLine options) {
 
   RaiseFileLimit(*logger);
   signal(SIGALRM, EndNow);
-  options.server.on_saved = [] { alarm(kEndSeconds); };
+  options.server.on_saved = [](bool saved) {
+    alarm_status = saved ? 0 : 1;
+    alarm(kEndSeconds);
+  };
 
   if (const char* file = getenv("HOOKE_TOKEN_FILE"); options.token_file.empty() && file != nullptr) {
     options.token_file = file;
