@@ -73,8 +73,8 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
             ? absl::OkStatus()
             : absl::InvalidArgumentError(absl::StrCat("has ", value.text.size(), " bytes; must be ", AllowedText(key)));
   }
-  // If the job sets a word such as "auto", it also sets an integer, from which the automatic choice starts. The integer
-  // must be in range, too.
+  // A key whose value is a word such as "auto" also has an integer in the JobSpec, from which the automatic choice
+  // starts. The integer must be in range, too.
   if (key.type == KeyType::kInteger && status.ok()) {
     value.text = absl::StrCat(value.integer);
     status = CheckKeyValue(key, value);

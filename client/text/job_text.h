@@ -38,7 +38,7 @@ std::string SilenceText(const v1::GroupStatus& group, const v1::Silence& silence
 struct JobSilence {
   std::string key;   // Identifies the silence; stays the same over time.
   std::string who;   // Example: "rank 1 (pid 4711) of group 0".
-  std::string what;  // Example: "rank 1 (pid 4711)".
+  std::string what;  // Like `who`, but without the group: "rank 1 (pid 4711)".
   int64_t since_unix_ms = 0;
   std::string text;
 };

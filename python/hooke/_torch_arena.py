@@ -142,7 +142,7 @@ class Arena:
             for index in run:
                 name, module, key = buffers[index]
                 view = flat[first : first + tensors[index].numel()].view(tensors[index].shape)
-                # All modules that share the buffer keep it.
+                # Assigns `data` instead of replacing the buffer, so that all modules that share it go on sharing it.
                 tensors[index].data = view
                 slots[index] = BufferSlot(name, module, key, view)
                 first += tensors[index].numel()

@@ -126,7 +126,7 @@ class Job(_job.Job):
         self._gradient_ready = self._arena.staging.gradient_ready if self._arena.staging else self._native.gradient_ready
         for index, slot in enumerate(self._arena.slots):
             self._hook(index, slot.parameter)
-        # A program may call a part of the model by itself.
+        # Each module gets the hook, because a program may call a part of the model instead of the whole.
         begins = _Begins(self)
         self._forward_hooks = [module.register_forward_pre_hook(begins) for module in model.modules()]
         for each in optimizers:

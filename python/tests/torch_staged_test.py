@@ -105,7 +105,8 @@ class Travel(Staged, unittest.TestCase):
         self.assertEqual([piece.parameters for piece in job._arena.staging._pieces if piece.parameters], [[3, 4, 5], [1, 2], [0]])
 
     def test_only_whoever_is_told_moves_values(self):
-        """In steps in which the library does not use the values they are NaN in the job's memory, and nobody notices."""
+        """After each step the test fills the values in the job's memory with NaN. Training is not affected, because values are
+        copied there before the library uses them."""
         native = FakeNative(ranks=2, has_servers=True, rule="elastic")
         native.values_due_after = {2}
         plain, model = make_model(), make_model()

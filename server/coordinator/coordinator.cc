@@ -51,7 +51,7 @@ Coordinator::~Coordinator() {
   {
     absl::MutexLock lock(&mutex_);
     ending_ = true;
-    // The last try is made even if the store failed a moment ago.
+    // The writer must try one last time to write to the store, even if a write failed a moment ago.
     store_retry_at_ = -absl::InfiniteDuration();
     writer_wakes_.SignalAll();
   }

@@ -56,7 +56,8 @@ class DirectSession {
   // Valid after kEnded. Says why the peer is refused; OK: the connection ended by itself.
   const absl::Status& refusal() const { return refusal_; }
 
-  // When the peer has taken too long; centuries away while the peer may be silent.
+  // The time by which the peer must have sent the rest of its message or read the answer. It is centuries away while
+  // the peer owes neither.
   absl::Time expires() const { return absl::FromUnixNanos(expires_); }
   void Shutdown() { frames_.Shutdown(); }
   int descriptor() const { return frames_.descriptor(); }

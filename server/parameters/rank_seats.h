@@ -90,7 +90,8 @@ class RankSeats {
   // Returns nullopt if a stream that asks must wait. Otherwise the stream does not ask any more.
   std::optional<absl::Status> Decide(Stream& stream, std::map<Key, Seat>::iterator found)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns OK if `stream` is the last one that asked for this seat.
+  // Returns OK if no later stream has asked for this seat. A later stream has a higher incarnation, or the same and a
+  // higher number.
   absl::Status CheckLast(const Stream& stream, const Seat& seat) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::optional<absl::Status> Decision(const Stream& stream, const Seat& seat) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Forget(std::map<Key, Seat>::iterator seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -225,7 +225,8 @@ TEST(RoundBook, LateGradientsAreDropped) {
   EXPECT_EQ(test.Arrive(0, 3, 0).fate, Fate::kClosed);
 }
 
-// Under rules that drop nothing, an exchange that was overtaken has a round of its own, at once.
+// A round of a block closes without an exchange that shares its pass. Under rules that drop nothing, that exchange then
+// has a round of its own, at once.
 TEST(RoundBook, AnOvertakenExchangeWaitsForNobody) {
   TestBook test = MakeBook(2, 2, /*quorum=*/1);
   test.Arrive(0, 1, 0);

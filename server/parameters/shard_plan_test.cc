@@ -55,7 +55,7 @@ TEST(PlanShard, ChoosesTheWindow) {
       {64, 32, 1, 1, 5},    // 30 MiB.
       {64, 32, 4, 1, 1},    // 24 MiB.
       {64, 32, 4, 2, 2},    // Each server exchanges with two of the four ranks.
-      {1, 32, 4, 1, 1},     // A slice has four blocks.
+      {1, 32, 4, 1, 1},     // A rank exchanges four blocks, but windows of two would take 48 MiB.
       {1, 8, 16, 1, 16},    // A slice has one block, so a larger window takes no memory.
       {64, 256, 1, 1, 5},   // With more groups the limit is larger.
       {64, 1024, 64, 1, 1}  // The window has at least one block.
@@ -84,7 +84,7 @@ TEST(PlanShard, IsLeanWithManyGroups) {
       change(*request.mutable_job());
       return static_cast<double>(PlanShard(request).value().memory_bytes);
     };
-    const double fixed = 40 << 20;  // The program takes the rest of the 64 MiB.
+    const double fixed = 40 << 20;  // The server's program itself takes the rest of the 64 MiB beside the center.
     EXPECT_LE(bytes([](auto& j) { j.set_rule(v1::AveragingSpec::ELASTIC); }), 1.1 * center_bytes + fixed);
     for (const auto rule : {v1::AveragingSpec::SYNC, v1::AveragingSpec::AVERAGE, v1::AveragingSpec::ASYNC}) {
       EXPECT_LE(bytes([rule](auto& j) { j.set_rule(rule); }), 1.1 * center_bytes + fixed);

@@ -26,8 +26,9 @@ class JobStore {
   // the store and what to do. Other errors are those of the store.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(std::shared_ptr<RecordStore> store);
 
-  // Returns all that is stored. Of the traces it keeps only the ForgottenJob::kKeptMax with the highest numbers.
-  // DATA_LOSS: the message names the store, the damaged record and what to do.
+  // Returns all jobs, and the traces of forgotten ones (ForgottenJob). If more than ForgottenJob::kKeptMax traces are
+  // stored, first removes those with the lowest numbers. DATA_LOSS: the message names the store, the damaged record and
+  // what to do.
   absl::StatusOr<StoredJobs> Load();
 
   // In one transaction, stores `jobs`, and removes the `forgotten` jobs but keeps their traces. After OK this is

@@ -130,7 +130,8 @@ std::string InsertJob(const JobRecord& job, int format) {
   return sql;
 }
 
-// Returns the job as a file of this format can hold it.
+// Returns FullJob(number) with only what a file of `format` can hold. Its first group has no part, as if no worker
+// had it.
 JobRecord JobOf(int format, uint64_t number) {
   JobRecord job = FullJob(number);
   for (JobServer& server : job.servers) server.id = format >= 2 ? server.id : "";

@@ -51,7 +51,7 @@ def parse():
 
 
 def cpu_seconds(pid):
-    """CPU seconds of a process: all to the nanosecond, and the user's part to a tick of the clock."""
+    """Returns a process's CPU seconds: in total, to the nanosecond, and in user mode, to a tick of the clock."""
     with open(f"/proc/{pid}/stat") as file:
         user_ticks = int(file.read().rpartition(")")[2].split()[11])
     # How Linux numbers the CPU clock of another process: clock_getcpuclockid(3), which Python does not have.

@@ -13,7 +13,7 @@ namespace {
 
 // Pause between two attempts: short enough to find a restarted server soon, long enough to cost little.
 constexpr absl::Duration kRetryPause = absl::Milliseconds(50);
-// Limit for a Locate call. The job's last exchange may have to wait this long.
+// Limit for a Locate call. The thread of the exchanges makes it, so the job's last exchange may have to wait this long.
 constexpr absl::Duration kQuestionTimeout = absl::Seconds(1);
 // Pause after a failed Locate call to a server that answers exchanges.
 constexpr absl::Duration kQuestionPause = absl::Milliseconds(500);

@@ -40,7 +40,7 @@ absl::Status MakeFolder(const std::string& into, absl::string_view path) {
   return absl::OkStatus();
 }
 
-// Copies a file into a new one. DATA_LOSS: it does not have the entry's content.
+// Copies the file `from` into a new file `to`. DATA_LOSS: `from` cannot be read, or does not have the entry's content.
 absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const std::string& to) {
   const int file =
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, entry.executable() ? 0700 : 0600);
