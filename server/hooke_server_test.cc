@@ -22,11 +22,18 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
 #include "server/coordinator/example_job.h"
+#include "server/parameters/test_center.h"
+#include "server/parameters/test_group.h"
+#include "server/parameters/test_grpc_exchanges.h"
+#include "wire/frame.h"
+#include "wire/frame_socket.h"
 
 namespace hooke {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr absl::Duration kDeadline = absl::Seconds(30);
 
@@ -88,6 +95,10 @@ class Program {
   }
 
   std::string Output() const { return Contents(log_); }
+  size_t Threads() const {
+    const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"));
+    return static_cast<size_t>(std::distance(begin(threads), end(threads)));
+  }
 
  private:
   const std::string log_;
@@ -162,6 +173,62 @@ TEST_F(HookeServerTest, StopsOnSignals) {
     }
     EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   }
+}
+
+// Contributions wait for a round in the program, some over gRPC and some over sockets. They have no thread each, and
+// SIGTERM ends the program within seconds.
+TEST_F(HookeServerTest, StopsWhileContributionsWait) {
+  constexpr uint32_t kGroups = 60;
+  std::unique_ptr<Program> program;
+  const std::string address = Serve(program, "second", {"--coordinator=127.0.0.1:1"});
+  TestCenter center;
+  center.groups = kGroups;
+  center.values = 8;
+  auto client = std::make_unique<TestGroup>(center, MakeSender(center), address);
+  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::AVERAGE, 1);
+  request.mutable_job()->set_quorum(kGroups);
+  for (uint32_t group = 0; group < kGroups; ++group) {
+    request.mutable_sender()->set_group(group);
+    v1::AttachResponse attached;
+    const grpc::Status status = client->stub().Attach(Context().get(), request, &attached);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    if (group == 0) {
+      ASSERT_TRUE(client->Initialize(std::vector<float>(center.values)).ok());
+    }
+  }
+  v1::LocateResponse located;
+  ASSERT_TRUE(client->stub().Locate(Context().get(), {}, &located).ok());
+  const size_t threads = program->Threads();
+  const std::vector<float> values(center.values, 1);
+  const ValuesHeader header = {1, 0, center.values};
+  std::vector<std::unique_ptr<TestStream>> streams;
+  std::vector<std::unique_ptr<FrameSocket>> sockets;
+  for (uint32_t group = 0; group + 1 < kGroups; ++group) {
+    const v1::Sender sender = MakeSender(center, group);
+    if (group % 2 == 0) {
+      streams.push_back(std::make_unique<TestStream>(*client, sender));
+      ASSERT_TRUE(streams.back()->Send(1, values));
+      continue;
+    }
+    const auto port = static_cast<uint16_t>(located.port());
+    sockets.push_back(
+        std::make_unique<FrameSocket>(ConnectTcp("127.0.0.1", port, kDeadline, [] { return false; }).value()));
+    const auto* const bytes = reinterpret_cast<const char*>(values.data());
+    ASSERT_TRUE(sockets.back()->SendOpening(sender).ok());
+    ASSERT_TRUE(sockets.back()->SendPayload(header, {bytes, values.size() * sizeof(float)}).ok());
+  }
+  ASSERT_TRUE(client->stub().Locate(Context().get(), {}, &located).ok());
+  EXPECT_LE(program->Threads(), threads + 8) << "gRPC makes a few threads as it needs them";
+  const absl::Time begin = absl::Now();
+  program->Signal(SIGTERM);
+  for (const auto& stream : streams) EXPECT_FALSE(stream->Finish().ok());
+  // gRPC waits five seconds for connections whose peers do nothing.
+  streams.clear();
+  client.reset();
+  EXPECT_EQ(program->Wait(), 0) << program->Output();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(8));
+  EXPECT_THAT(program->Output(),
+              AllOf(HasSubstr("stopped"), Not(HasSubstr("not ended")), Not(HasSubstr("left behind"))));
 }
 
 // Silent connections to both ports of a server, more than the files that it may open, keep it neither from answering
