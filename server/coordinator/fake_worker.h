@@ -55,6 +55,7 @@ class FakeWorker {
   void Heartbeat(Instant now);
 
   // Sends the wish of mpirun on this worker for its own daemon on the node at `address`.
+  void SayReady(const GroupKey& key, Instant now);
   void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);
   void Progress(const GroupKey& key, uint64_t step, Instant now);
   // Sends `rank_event` unchanged, as a report of the rank.

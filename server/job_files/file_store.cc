@@ -110,7 +110,7 @@ absl::Duration FileStore::AskedBefore(absl::Duration now) const {
   v1::FileSet largest;
   largest.set_bytes(options_.job_bytes_max);
   largest.set_manifest_bytes(kManifestBytesMax);
-  return std::max(*uploads_.begin(), now - FetchLimit(largest)) - options_.unnamed_for;
+  return std::max(*uploads_.begin(), now - UploadLimit(largest)) - options_.unnamed_for;
 }
 
 absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) {
