@@ -199,8 +199,9 @@ absl::Status FileCache::FetchMissing(const std::vector<v1::FileContent>& content
       cached_[content.sha256()] = {content.bytes(), ++uses_seen_};
     });
     std::vector<std::string> sha256;
+    sha256.reserve(missing.size());
     for (const v1::FileContent& content : missing) sha256.push_back(content.sha256());
-    const absl::Status status = fetch(sha256, [&](const v1::FileChunk& chunk) {
+    absl::Status status = fetch(sha256, [&](const v1::FileChunk& chunk) {
       turns_.Move();
       return arriving.Take(chunk);
     });
