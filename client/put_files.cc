@@ -68,7 +68,7 @@ absl::Status CoordinatorClient::Upload(const CollectedFiles& files, const v1::Fi
   std::map<std::string, const CollectedFiles::Content*> contents;
   for (const CollectedFiles::Content& content : files.contents) contents[content.content.sha256()] = &content;
   grpc::ClientContext context;
-  const absl::Duration limit = FetchLimit(files.set);
+  const absl::Duration limit = UploadLimit(files.set);
   const absl::Time deadline = absl::Now() + limit;
   context.set_deadline(absl::ToChronoTime(deadline));
   v1::UploadFilesResponse response;

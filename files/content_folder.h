@@ -56,6 +56,7 @@ class ContentFolder {
   static absl::StatusOr<std::unique_ptr<ContentFolder>> Open(const std::string& path);
 
   absl::StatusOr<std::vector<Entry>> List() const;
+  const std::string& path() const { return path_; }
   std::string PathOf(const std::string& name) const { return path_ + "/" + name; }
   // Errors are those of NewContent::Append.
   absl::StatusOr<std::unique_ptr<NewContent>> Begin() const;

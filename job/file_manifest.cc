@@ -147,9 +147,20 @@ v1::FileContent ManifestContent(const v1::FileSet& set) {
   return content;
 }
 
-absl::Duration FetchLimit(const v1::FileSet& set) {
-  constexpr double kBytesPerSecond = 1 << 20;  // A slow line, on which fetching still makes sense.
+absl::Duration UploadLimit(const v1::FileSet& set) {
+  constexpr double kBytesPerSecond = 1 << 20;  // A slow line, on which an upload still makes sense.
   return absl::Minutes(1) + absl::Seconds(static_cast<double>(set.bytes() + set.manifest_bytes()) / kBytesPerSecond);
+}
+
+PartLimits PartLimitsOf(const v1::CommandSpec& command) {
+  // Without files a worker needs only some milliseconds.
+  constexpr absl::Duration kReady = absl::Seconds(15);
+  // The coordinator decides first. It knows which part is late.
+  constexpr absl::Duration kMargin = absl::Seconds(45);
+  // 2000 workers that fetch 1 GiB each over one line of 1 Gbit/s take less than five hours.
+  constexpr absl::Duration kFiles = absl::Hours(6);
+  const absl::Duration ready = command.has_files() ? kReady + kFiles : kReady;
+  return {ready, ready + kMargin};
 }
 
 std::string BytesText(uint64_t bytes) {

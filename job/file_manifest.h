@@ -52,11 +52,20 @@ std::vector<v1::FileContent> ContentsOf(const v1::FileManifest& manifest);
 // Returns the content that is the manifest itself.
 v1::FileContent ManifestContent(const v1::FileSet& set);
 
-// A worker lets groups fetch files one after another. A group waits at most this long for its turn. After that its
-// start fails, and is tried again.
-constexpr absl::Duration kFetchTurn = absl::Minutes(30);
-// The longest time that a worker takes to fetch the files, if it has none of them.
-absl::Duration FetchLimit(const v1::FileSet& set);
+// A worker gives up a fetch of files if no byte of them came for this long. A whole fetch has no limit: all workers
+// share the coordinator's line, so no worker knows how long its share takes.
+constexpr absl::Duration kFetchStillMax = absl::Minutes(1);
+// The longest time that a client takes to upload the files, if the coordinator has none of them.
+absl::Duration UploadLimit(const v1::FileSet& set);
+
+// The limits of a group that starts on several workers.
+struct PartLimits {
+  absl::Duration ready;   // The coordinator gives up the start if a part is not ready after this long.
+  absl::Duration launch;  // A part that is ready gives up if it is not told to launch for this long. More than `ready`.
+};
+// A part with files becomes ready once it has fetched them. A worker whose fetch stands still says so itself. So the
+// limits for files only end the start on a worker whose disk hangs, and are generous.
+PartLimits PartLimitsOf(const v1::CommandSpec& command);
 
 // Returns the size for people, like "12.3 MiB" or "17 bytes".
 std::string BytesText(uint64_t bytes);

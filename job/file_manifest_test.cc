@@ -112,6 +112,30 @@ TEST(FileManifestTest, NoBytesCrashTheReader) {
   }
 }
 
+// In a group over two workers, the ready one once gave up while the other still waited for its turn to fetch files.
+// However many workers share the coordinator's line: no part gives up before the coordinator does, and nobody before
+// the files can have come.
+TEST(FileManifestTest, AReadyPartWaitsLongerThanTheOthersFetch) {
+  struct Case {
+    double workers, gib, turns;
+    absl::Duration takes;  // On a line of 1 Gbit/s.
+  };
+  for (const Case& c : {Case{1, 1, 1, absl::Seconds(9)}, Case{200, 1, 1, absl::Seconds(1718)},
+                        Case{200, 1, 8, absl::Seconds(13744)}, Case{2000, 1, 1, absl::Seconds(17180)}}) {
+    const double bytes_per_second = 1e9 / 8;
+    const double gib = 1 << 30;
+    EXPECT_NEAR(absl::ToDoubleSeconds(c.takes), c.workers * c.gib * c.turns * gib / bytes_per_second, 1);
+    v1::CommandSpec command;
+    EXPECT_EQ(PartLimitsOf(command).ready, absl::Seconds(15));
+    EXPECT_EQ(PartLimitsOf(command).launch, absl::Minutes(1));
+    command.mutable_files()->set_bytes(static_cast<uint64_t>(c.gib * gib));
+    EXPECT_GT(PartLimitsOf(command).ready, c.takes);
+    EXPECT_GT(PartLimitsOf(command).launch, PartLimitsOf(command).ready + absl::Seconds(30));
+    // Each worker gets its chunks in turn.
+    EXPECT_GT(kFetchStillMax, absl::Seconds(c.workers * (256 << 10) / bytes_per_second));
+  }
+}
+
 TEST(FileManifestTest, SizesForPeople) {
   EXPECT_EQ(BytesText(1), "1 byte");
   EXPECT_EQ(BytesText(1023), "1023 bytes");

@@ -3,6 +3,7 @@
 
 // Reads a server's stream of messages in one thread, with a deadline for each message.
 
+#include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
@@ -11,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "wire/grpc_status.h"
 
@@ -43,12 +43,14 @@ class TimedReader {
   // Returns the next message. DEADLINE_EXCEEDED: none came within `wait`; call again. OUT_OF_RANGE: the stream has
   // ended well. Any other error: the stream has failed; all messages before that have been returned.
   absl::StatusOr<Message> Next(absl::Duration wait) {
-    const absl::Time deadline = absl::Now() + wait;
+    // Monotonic, so that it does not move with the machine's clock.
+    const gpr_timespec deadline =
+        gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(absl::ToInt64Nanoseconds(wait), GPR_TIMESPAN));
     while (true) {
       if (state_ == State::kEnded) return end_;
       void* tag;
       bool ok = false;
-      const auto event = queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(deadline));
+      const auto event = queue_.AsyncNext(&tag, &ok, deadline);
       if (event != grpc::CompletionQueue::GOT_EVENT) return absl::DeadlineExceededError("no message yet");
       if (state_ == State::kReading && ok) {
         Message message = std::move(message_);

@@ -16,13 +16,6 @@
 namespace hooke {
 namespace {
 
-// A start is given up if a part is not ready after this long. A worker needs only some milliseconds.
-constexpr absl::Duration kReadyWithin = absl::Seconds(15);
-
-// A worker fetches the job's files before its part is ready.
-absl::Duration ReadyWithin(const v1::JobSpec& job) {
-  return job.command().has_files() ? kReadyWithin + kFetchTurn + FetchLimit(job.command().files()) : kReadyWithin;
-}
 // After the bad end of a part, the group's end waits at most this long for another part. mpirun ends the other parts at
 // once, and the end of one of them may tell more.
 constexpr absl::Duration kHoldEnd = absl::Milliseconds(1500);
@@ -73,7 +66,8 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   live.first_work.reset();
   live.ready.clear();
   live.launched = false;
-  live.ready_by = group.parts.size() > 1 ? now.steady + ReadyWithin(job.record.spec) : absl::InfiniteDuration();
+  live.ready_by =
+      group.parts.size() > 1 ? now.steady + PartLimitsOf(job.record.spec.command()).ready : absl::InfiniteDuration();
   live.failed_on.clear();
   live.held.reset();
   for (const JobServer& shard : job.record.servers) {
@@ -211,7 +205,7 @@ void ClusterState::CheckParts(Instant now) {
         EndGroup(job, group,
                  {false, absl::StatusCode::kUnavailable,
                   absl::StrCat("worker ", late->worker, " was not ready to start its ranks within ",
-                               absl::FormatDuration(ReadyWithin(job.record.spec))),
+                               absl::FormatDuration(PartLimitsOf(job.record.spec.command()).ready)),
                   live.furthest_step},
                  now);
       }

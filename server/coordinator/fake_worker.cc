@@ -68,9 +68,7 @@ void FakeWorker::Receive(Instant now, bool linger) {
       running_[key].start = command.start();
       started_.push_back(key);
       if (command.start().parts().empty() || never_ready_) continue;
-      v1::GroupEvent event = NewEvent(key);
-      event.mutable_ready();
-      SendEvent(std::move(event), now);
+      SayReady(key, now);
     } else if (command.has_launch()) {
       const auto run = running_.find(KeyOf(command.launch().group()));
       if (run != running_.end()) run->second.launches.push_back(command.launch());
@@ -132,6 +130,12 @@ void FakeWorker::Repeat(Instant now) {
   v1::WorkerMessage message;
   *message.mutable_event() = unseen_.back();
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
+}
+
+void FakeWorker::SayReady(const GroupKey& key, Instant now) {
+  v1::GroupEvent event = NewEvent(key);
+  event.mutable_ready();
+  SendEvent(std::move(event), now);
 }
 
 void FakeWorker::Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments,

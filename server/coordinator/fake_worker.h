@@ -54,6 +54,7 @@ class FakeWorker {
   void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
+  void SayReady(const GroupKey& key, Instant now);
   // Sends mpirun's request to start its daemon on the node at `address`, as a RemoteStart.
   void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);
   void Progress(const GroupKey& key, uint64_t step, Instant now);

@@ -12,6 +12,8 @@
 namespace hooke {
 namespace {
 
+// A disk gives the smallest file a block, and it has a limited number of files.
+constexpr uint64_t kContentBytesMin = 4 << 10;
 constexpr char kUploadAgain[] = "; submit the job again, which uploads it again";
 
 absl::Status Refuse(absl::StatusCode code, const std::string& what) {
@@ -33,7 +35,7 @@ absl::StatusOr<std::unique_ptr<FileStore>> FileStore::Open(FileStoreOptions opti
     const std::string sha256 = Sha256OfHex(entry.name);
     if (sha256.empty()) continue;
     store->stored_[sha256] = {entry.bytes, now, false};
-    store->bytes_ += entry.bytes;
+    store->Add(entry.bytes);
   }
   return store;
 }
@@ -45,11 +47,24 @@ bool FileStore::Keep(const v1::FileContent& content, absl::Duration now) {
   return true;
 }
 
-absl::Status FileStore::TooManyBytes(uint64_t bytes) const {
+uint64_t FileStore::Counted(uint64_t bytes) { return std::max(bytes, kContentBytesMin); }
+
+void FileStore::Add(uint64_t bytes) {
+  bytes_ += bytes;
+  counted_ += Counted(bytes);
+}
+
+void FileStore::Subtract(uint64_t bytes) {
+  bytes_ -= bytes;
+  counted_ -= Counted(bytes);
+}
+
+absl::Status FileStore::TooManyBytes(uint64_t counted) const {
   return Refuse(absl::StatusCode::kFailedPrecondition,
-                absl::StrCat("they need ", BytesText(bytes), " more, and the coordinator has ",
-                             BytesText(bytes_ + reserved_), " of at most ", BytesText(options_.total_bytes_max),
-                             " (its --files-total-bytes); wait until jobs with files have ended, or send less"));
+                absl::StrCat("they need ", BytesText(counted), " more, and the coordinator has ",
+                             BytesText(counted_ + reserved_), " of at most ", BytesText(options_.total_bytes_max),
+                             " (its --files-total-bytes; each file counts as at least ", BytesText(kContentBytesMin),
+                             "); wait until jobs with files have ended, or send less"));
 }
 
 absl::Status FileStore::TooManyForJob(uint64_t bytes) const {
@@ -73,26 +88,26 @@ absl::StatusOr<std::vector<std::string>> FileStore::FindMissing(absl::Span<const
   }
   if (bytes > options_.job_bytes_max) return TooManyForJob(bytes);
   std::vector<std::string> missing;
-  uint64_t missing_bytes = 0;
+  uint64_t missing_counted = 0;
   std::set<std::string> seen;
   absl::MutexLock lock(&mutex_);
   for (const v1::FileContent& content : contents) {
     if (!seen.insert(content.sha256()).second || Keep(content, now)) continue;
     missing.push_back(content.sha256());
-    missing_bytes += content.bytes();
+    missing_counted += Counted(content.bytes());
   }
   // A store that has become too small for what it has takes jobs that bring nothing new.
-  if (missing_bytes > 0 && bytes_ + reserved_ + missing_bytes > options_.total_bytes_max)
-    return TooManyBytes(missing_bytes);
+  if (!missing.empty() && counted_ + reserved_ + missing_counted > options_.total_bytes_max)
+    return TooManyBytes(missing_counted);
   return missing;
 }
 
 absl::Status FileStore::Reserve(uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
-  if (bytes > options_.job_bytes_max || bytes_ + reserved_ + bytes > options_.total_bytes_max) {
-    return absl::ResourceExhaustedError(TooManyBytes(bytes).message());
+  if (bytes > options_.job_bytes_max || counted_ + reserved_ + Counted(bytes) > options_.total_bytes_max) {
+    return absl::ResourceExhaustedError(TooManyBytes(Counted(bytes)).message());
   }
-  reserved_ += bytes;
+  reserved_ += Counted(bytes);
   return absl::OkStatus();
 }
 
@@ -110,7 +125,7 @@ absl::Duration FileStore::AskedBefore(absl::Duration now) const {
   v1::FileSet largest;
   largest.set_bytes(options_.job_bytes_max);
   largest.set_manifest_bytes(kManifestBytesMax);
-  return std::max(*uploads_.begin(), now - FetchLimit(largest)) - options_.unnamed_for;
+  return std::max(*uploads_.begin(), now - UploadLimit(largest)) - options_.unnamed_for;
 }
 
 absl::StatusOr<v1::FileManifest> FileStore::Manifest(const v1::FileSet& set) {
@@ -194,8 +209,9 @@ uint64_t FileStore::RemoveLeaving(const std::string& sha256) {
   folder_->Remove(NameOf(sha256));
   absl::MutexLock lock(&mutex_);
   const uint64_t bytes = stored_.at(sha256).bytes;
-  bytes_ -= bytes;
+  Subtract(bytes);
   stored_.erase(sha256);
+  removed_.SignalAll();
   return bytes;
 }
 

@@ -24,6 +24,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "clocks/steady_condition.h"
 #include "files/content_folder.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job.pb.h"
@@ -33,9 +34,11 @@ namespace hooke {
 
 struct FileStoreOptions {
   std::string folder;
-  uint64_t job_bytes_max = uint64_t{1} << 30;     // Bytes of all files of one job.
-  uint64_t total_bytes_max = uint64_t{10} << 30;  // Bytes of all contents, with those that are being uploaded.
-  size_t uploads_max = 16;                        // Uploads at a time.
+  uint64_t job_bytes_max = uint64_t{1} << 30;  // Bytes of all files of one job.
+  // Bytes of all contents, with those that are being uploaded. Each counts as at least 4 KiB, so this bounds their
+  // number, too.
+  uint64_t total_bytes_max = uint64_t{10} << 30;
+  size_t uploads_max = 16;  // Uploads at a time.
   absl::Duration unnamed_for = absl::Minutes(10);
 };
 
@@ -73,7 +76,7 @@ class FileStore {
     const std::multiset<absl::Duration>::iterator begun_;  // In `uploads_`.
     ChunkCheck check_;
     std::unique_ptr<NewContent> content_;  // Null: the content that is coming is stored already.
-    uint64_t reserved_ = 0;
+    uint64_t reserved_ = 0;                // As the content counts.
     uint32_t contents_ = 0;
   };
   // RESOURCE_EXHAUSTED: too many uploads run. The store must outlive the upload.
@@ -118,8 +121,13 @@ class FileStore {
   // What an upload has brought or found here stays while the upload runs, unless it takes longer than FetchLimit.
   absl::Duration AskedBefore(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes a content's bytes into `bytes_` and `counted_`, or out of them.
+  void Add(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Subtract(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns how many bytes such a content counts as.
+  static uint64_t Counted(uint64_t bytes);
   absl::Status TooManyForJob(uint64_t bytes) const;
-  absl::Status TooManyBytes(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TooManyBytes(uint64_t counted) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes a content that was marked as leaving. Returns its bytes.
   uint64_t RemoveLeaving(const std::string& sha256) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -132,9 +140,11 @@ class FileStore {
   const FileStoreOptions options_;
   const std::unique_ptr<ContentFolder> folder_;
   absl::Mutex mutex_;
+  SteadyCondition removed_;                                        // A content has left `stored_`.
   std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);   // By SHA-256.
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                     // Of `stored_`.
-  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                  // Of contents that are being uploaded.
+  uint64_t counted_ ABSL_GUARDED_BY(mutex_) = 0;                   // What `stored_` counts as.
+  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                  // What the contents being uploaded count as.
   std::multiset<absl::Duration> uploads_ ABSL_GUARDED_BY(mutex_);  // When the running uploads began.
 };
 

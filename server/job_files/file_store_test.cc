@@ -72,25 +72,49 @@ TEST_F(FileStoreTest, OtherBytesThanTheDigestAreRefused) {
 
 TEST_F(FileStoreTest, LimitsNameTheKeyTheSizeAndTheFlag) {
   FileStoreOptions options;
-  options.job_bytes_max = 2000;
-  options.total_bytes_max = 3000;
+  options.job_bytes_max = 8000;
+  options.total_bytes_max = 12000;
   options.uploads_max = 1;
   Open(options);
-  const absl::Status job = store_->FindMissing({Content(std::string(2001, 'x'))}, kNow).status();
+  const absl::Status job = store_->FindMissing({Content(std::string(8001, 'x'))}, kNow).status();
   ASSERT_EQ(ReadRefusal(job).problems.size(), 1u);
   EXPECT_EQ(ReadRefusal(job).problems[0].key, "files");
   EXPECT_THAT(ReadRefusal(job).problems[0].message,
-              HasSubstr("they have 2.0 KiB, and a job may have 2.0 KiB (--files-max-bytes of the coordinator)"));
-  ASSERT_TRUE(Upload({std::string(1500, 'a')}).ok());
-  const absl::Status total = store_->FindMissing({Content(std::string(1600, 'b'))}, kNow).status();
+              HasSubstr("they have 7.8 KiB, and a job may have 7.8 KiB (--files-max-bytes of the coordinator)"));
+  ASSERT_TRUE(Upload({std::string(6000, 'a')}).ok());
+  const absl::Status total = store_->FindMissing({Content(std::string(6400, 'b'))}, kNow).status();
   EXPECT_EQ(total.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(ReadRefusal(total).problems.at(0).message,
-              HasSubstr("they need 1.6 KiB more, and the coordinator has 1.5 KiB of at most 2.9 KiB"));
+              HasSubstr("they need 6.2 KiB more, and the coordinator has 5.9 KiB of at most 11.7 KiB"));
   // A client that does not ask is refused as well.
-  EXPECT_TRUE(absl::IsResourceExhausted(Upload({std::string(1600, 'b')})));
-  EXPECT_TRUE(Upload({std::string(1500, 'b')}).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Upload({std::string(6400, 'b')})));
+  EXPECT_TRUE(Upload({std::string(6000, 'b')}).ok());
   const absl::StatusOr<std::unique_ptr<FileStore::Upload>> first = store_->BeginUpload(kNow);
   EXPECT_TRUE(absl::IsResourceExhausted(store_->BeginUpload(kNow).status()));
+}
+
+// Each file takes one of the names that the disk has. Uploads of empty ones once took all of them.
+TEST_F(FileStoreTest, ManyTinyFilesDoNotUseUpTheDisksNames) {
+  FileStoreOptions options;
+  options.total_bytes_max = 40 << 10;
+  Open(options);
+  std::vector<std::string> tiny;
+  for (int i = 0; i < 10; ++i) tiny.push_back(std::string(static_cast<size_t>(i), 'x'));
+  ASSERT_TRUE(Upload(tiny).ok());
+  EXPECT_EQ(FilesThere(), 10u);
+  EXPECT_TRUE(Upload(tiny).ok());  // They are there already.
+  const absl::Status question = store_->FindMissing({Content("y")}, kNow).status();
+  EXPECT_THAT(ReadRefusal(question).problems.at(0).message,
+              HasSubstr("they need 4.0 KiB more, and the coordinator has 40.0 KiB of at most 40.0 KiB (its "
+                        "--files-total-bytes; each file counts as at least 4.0 KiB)"));
+  EXPECT_TRUE(absl::IsResourceExhausted(Upload({"y"})));
+  EXPECT_EQ(FilesThere(), 10u);
+  Open(options);
+  EXPECT_TRUE(absl::IsResourceExhausted(Upload({"y"})));  // A restart counts them, too.
+  // No job names them, so they leave, and their room is free again.
+  EXPECT_EQ(store_->FreeUnnamed({}, kNow + absl::Minutes(11)).bytes, 45u);
+  EXPECT_EQ(FilesThere(), 0u);
+  EXPECT_TRUE(Upload(tiny).ok());
 }
 
 // A coordinator that starts again with a smaller --files-total-bytes goes on with the files that it has.

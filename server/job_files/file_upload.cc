@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "job/file_manifest.h"
 #include "server/job_files/file_store.h"
 
@@ -34,7 +35,7 @@ absl::Status FileStore::Upload::Begin(absl::Duration now) {
     if (store_->Keep(coming, now)) return absl::OkStatus();
   }
   if (absl::Status status = store_->Reserve(coming.bytes()); !status.ok()) return status;
-  reserved_ = coming.bytes();
+  reserved_ = Counted(coming.bytes());
   absl::StatusOr<std::unique_ptr<NewContent>> content = store_->folder_->Begin();
   if (!content.ok()) return content.status();
   content_ = *std::move(content);
@@ -60,12 +61,13 @@ absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration 
   {
     // If a removal of the old file of that name is under way, it would remove the new one.
     absl::MutexLock lock(&store_->mutex_);
-    const auto gone = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(store_->mutex_) {
-      const auto found = store_->stored_.find(came.sha256());
-      return found == store_->stored_.end() || !found->second.leaving;
-    };
-    if (!store_->mutex_.AwaitWithTimeout(absl::Condition(&gone), kRemoveLimit)) {
-      return absl::UnavailableError("the coordinator's disk does not answer: try again");
+    const absl::Time deadline = SteadyTime() + kRemoveLimit;
+    for (auto found = store_->stored_.find(came.sha256()); found != store_->stored_.end() && found->second.leaving;
+         found = store_->stored_.find(came.sha256())) {
+      if (SteadyTime() >= deadline) {
+        return absl::UnavailableError("the coordinator's disk does not answer: try again");
+      }
+      store_->removed_.WaitUntil(store_->mutex_, deadline);
     }
   }
   absl::Status status = content_->Publish(NameOf(came.sha256()), Durable::kYes);
@@ -75,7 +77,8 @@ absl::Status FileStore::Upload::Take(const v1::FileChunk& chunk, absl::Duration 
   if (!status.ok()) return status;
   const auto [stored, is_new] = store_->stored_.try_emplace(came.sha256());
   // Another upload may have brought the same content meanwhile.
-  store_->bytes_ += came.bytes() - (is_new ? 0 : stored->second.bytes);
+  if (!is_new) store_->Subtract(stored->second.bytes);
+  store_->Add(came.bytes());
   stored->second = {came.bytes(), now, false};
   return absl::OkStatus();
 }

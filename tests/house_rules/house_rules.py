@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "algorithms": set(),
     "mpi_group": {"flags"},
     "server": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms"},
-    "worker": {"flags", "proto", "wire", "files", "job", "algorithms", "mpi_group"},
+    "worker": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group"},
     "client": {"flags", "proto", "wire", "files", "job"},
     "python": set(),
     "deploy": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "job/command.h"
 #include "job/file_manifest.h"
 #include "wire/random_hex.h"
@@ -19,8 +20,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 // How long a rank's hello may wait for GroupStarted. When a rank reports, its launcher has started, so the wait is
 // short. Only a daemon that was stopped takes this long to send GroupStarted.
 constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
-// How long a part that is ready waits for its launch. The coordinator gives the other parts less time to be ready.
-constexpr absl::Duration kLaunchLimit = absl::Seconds(60);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
 
@@ -76,6 +75,7 @@ GroupRun::~GroupRun() {
 void GroupRun::Stop(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (stopped_.ok()) stopped_ = why;
+  told_.SignalAll();
 }
 
 absl::Status GroupRun::Launch(const v1::LaunchPart& command) {
@@ -85,24 +85,26 @@ absl::Status GroupRun::Launch(const v1::LaunchPart& command) {
   }
   absl::MutexLock lock(&mutex_);
   if (!launch_.has_value()) launch_ = command;
+  told_.SignalAll();
   return absl::OkStatus();
 }
 
 absl::Status GroupRun::AwaitLaunch() {
   if (part_.alone) return absl::OkStatus();
-  v1::GroupEvent event;
-  event.mutable_ready();
-  callbacks_.event(std::move(event));
-  // The other parts may still fetch the job's files.
-  const v1::CommandSpec& job = start_.group().job().command();
-  const absl::Duration limit = kLaunchLimit + (job.has_files() ? FetchLimit(job.files()) : absl::ZeroDuration());
-  absl::MutexLock lock(&mutex_);
-  const auto told = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return launch_.has_value() || !stopped_.ok(); };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&told), limit)) {
-    return absl::UnavailableError(absl::StrCat("this worker was ready, but was not told to start its ranks within ",
-                                               absl::FormatDuration(limit)));
+  const absl::Duration limit = PartLimitsOf(start_.group().job().command()).launch;
+  const absl::Time deadline = SteadyTime() + limit;
+  while (SteadyTime() < deadline) {
+    // It is said again and again, because a coordinator that has started anew does not know it any more.
+    v1::GroupEvent event;
+    event.mutable_ready();
+    callbacks_.event(std::move(event));
+    const absl::Time again = std::min(SteadyTime() + options_.ready_again, deadline);
+    absl::MutexLock lock(&mutex_);
+    while (!launch_.has_value() && stopped_.ok() && SteadyTime() < again) told_.WaitUntil(mutex_, again);
+    if (launch_.has_value() || !stopped_.ok()) return stopped_;
   }
-  return stopped_;
+  return absl::UnavailableError(
+      absl::StrCat("this worker was ready, but was not told to start its ranks within ", absl::FormatDuration(limit)));
 }
 
 absl::Status GroupRun::StartRemote(const v1::StartRemoteRequest& request) {

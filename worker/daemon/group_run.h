@@ -24,6 +24,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "clocks/steady_condition.h"
 #include "proto/coordinator.pb.h"
 #include "spdlog/spdlog.h"
 #include "worker/daemon/group_folder.h"
@@ -49,6 +50,8 @@ struct GroupRunOptions {
   std::string site;            // The worker's site. A job may give its command other arguments and variables there.
   FileCache* files = nullptr;  // The files of jobs on this node. Not null; it outlives the run.
   FetchOptions fetch;
+  // A part that waits for its launch says this often that it is ready.
+  absl::Duration ready_again = absl::Seconds(30);
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
   absl::Duration stop_grace = absl::Seconds(2);
   // If the launcher still lives this long after SIGKILL, the daemon logs it and reports it to the coordinator.
@@ -128,6 +131,7 @@ class GroupRun final {
   absl::Notification announced_;
 
   absl::Mutex mutex_;
+  SteadyCondition told_;  // `launch_` or `stopped_` has been set.
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
   ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "job/command.h"
 #include "job/file_manifest.h"
 #include "job/site_command.h"
@@ -38,10 +38,10 @@ std::string GroupRun::CommandFolder(const GroupFolder& folder) const {
 absl::Status GroupRun::PrepareFiles(const GroupFolder& folder) {
   if (!command_ || !start_.group().job().command().has_files()) return absl::OkStatus();
   const v1::FileSet& set = start_.group().job().command().files();
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyTime();
   const auto stopped = [this] { return WhyStopped(); };
   const FetchContents fetch = [&](const std::vector<std::string>& sha256, const auto& take) {
-    return FetchFromCoordinator(options_.fetch, {id_.job_id(), sha256, FetchLimit(set)}, take, stopped);
+    return FetchFromCoordinator(options_.fetch, {id_.job_id(), sha256}, take, stopped);
   };
   absl::StatusOr<FileCache::Made> made = options_.files->Make(set, folder.files_path(), fetch, stopped);
   if (!made.ok()) {
@@ -49,7 +49,7 @@ absl::Status GroupRun::PrepareFiles(const GroupFolder& folder) {
   }
   files_ = std::move(made->use);
   const std::string text = absl::StrFormat("fetched %d of %d files, %s, in %.1f s", made->fetched, made->contents,
-                                           BytesText(made->fetched_bytes), absl::ToDoubleSeconds(absl::Now() - begin));
+                                           BytesText(made->fetched_bytes), absl::ToDoubleSeconds(SteadyTime() - begin));
   options_.logger->info("group {}: {}", name_, text);
   callbacks_.log("worker", text);
   return absl::OkStatus();

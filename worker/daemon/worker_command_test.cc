@@ -1,9 +1,11 @@
 // Tests a daemon that runs commands, with a real mpirun and shell scripts as ranks. The coordinator is a fake that the
 // test directs.
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -259,6 +261,36 @@ TEST_F(WorkerCommandTest, IsStopped) {
   ASSERT_TRUE(coordinator_->WaitFor(HasLogLine("ready")).has_log());
   ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
   EXPECT_EQ(End().message(), "stopped: enough");
+}
+
+// Ranks and their children that ignore SIGTERM do not outlive their group, whether it is stopped or a rank of it fails.
+// One child has a session of its own.
+TEST_F(WorkerCommandTest, IgnoresSigterm) {
+  const std::string script = absl::StrCat(
+      "trap '' TERM; R=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; ",
+      "if [ $R = 1 ]; then while [ ! -e fail ]; do sleep 0.05; done; exit 3; fi; ",
+      "sleep 1000 & echo $$ $! > new; setsid sh -c 'echo $$ >> new; mv new pids; echo ready; exec sleep 1000' & ",
+      "wait; sleep 1000");
+  StartDaemon();
+  for (const uint32_t start : {1, 2}) {
+    fs::remove(work_ + "/pids");
+    v1::WorkerCommand command = Command({"/bin/sh", "-c", script});
+    command.mutable_start()->mutable_group()->set_incarnation(start);
+    ASSERT_TRUE(coordinator_->Send(command));
+    ASSERT_TRUE(coordinator_->WaitForCount(HasLogLine("ready"), start));
+    std::vector<pid_t> pids;
+    std::ifstream file(work_ + "/pids");
+    for (pid_t pid; file >> pid;) pids.push_back(pid);
+    ASSERT_EQ(pids.size(), 3u);
+    for (const pid_t pid : pids) EXPECT_EQ(kill(pid, 0), 0);
+    if (start == 1) {
+      ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+    } else {
+      std::ofstream(work_ + "/fail") << "now";
+    }
+    ASSERT_TRUE(coordinator_->WaitForCount(IsEnded, start));
+    for (const pid_t pid : pids) EXPECT_NE(kill(pid, 0), 0) << "start " << start << " leaves a process";
+  }
 }
 
 // Commands are allowed only with a coordinator that other machines cannot reach, or with a token.

@@ -204,6 +204,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.watch = options_.watch;
   run.stop_grace = options_.stop_grace;
   run.stuck_after = options_.stuck_after;
+  run.ready_again = options_.ready_again;
   run.logger = options_.logger;
   const v1::GroupId id = IdOf(start.group());
   GroupRunCallbacks callbacks;

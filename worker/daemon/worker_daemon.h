@@ -50,6 +50,7 @@ struct WorkerOptions {
   RankWatchOptions watch;
   absl::Duration stop_grace = absl::Seconds(2);    // GroupRunOptions::stop_grace.
   absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
+  absl::Duration ready_again = absl::Seconds(30);  // GroupRunOptions::ready_again.
   absl::Duration flush_within =
       // How long the destructor waits for the coordinator to take the last events.
       absl::Seconds(2);

@@ -147,6 +147,19 @@ TEST_F(WorkerDaemonTest, PartWaitsForItsLaunch) {
   for (const v1::WorkerMessage& message : coordinator_->received()) EXPECT_FALSE(IsStarted(message));
 }
 
+// A coordinator that has started anew does not know which parts were ready, so a part that waits says it again.
+TEST_F(WorkerDaemonTest, APartThatWaitsSaysAgainThatItIsReady) {
+  WorkerOptions options = Options();
+  options.ready_again = absl::Milliseconds(20);
+  absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(std::move(options));
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  daemon_ = *std::move(daemon);
+  ASSERT_TRUE(coordinator_->Send(PartCommand()));
+  EXPECT_TRUE(coordinator_->WaitForCount(IsReady, 3));
+  ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+  EXPECT_THAT(End().message(), HasSubstr("enough"));
+}
+
 // Launching a part starts the MPI library's own daemon. If the daemon fails, the part fails, and the message names the
 // program.
 TEST_F(WorkerDaemonTest, PartWhoseDaemonFails) {

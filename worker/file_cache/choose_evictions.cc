@@ -9,6 +9,15 @@
 #include "job/file_manifest.h"
 
 namespace hooke {
+namespace {
+
+void SortByUse(std::vector<CachedFile>& files) {
+  std::sort(files.begin(), files.end(), [](const CachedFile& a, const CachedFile& b) {
+    return std::tie(a.used, a.name) < std::tie(b.used, b.name);
+  });
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<std::string>> ChooseEvictions(std::vector<CachedFile> files, uint64_t need,
                                                          uint64_t bytes_max) {
@@ -30,14 +39,25 @@ absl::StatusOr<std::vector<std::string>> ChooseEvictions(std::vector<CachedFile>
                      " of this worker's cache: wait for their end, or start hooke-worker with a larger "
                      "--files-cache-bytes"));
   }
-  std::sort(files.begin(), files.end(), [](const CachedFile& a, const CachedFile& b) {
-    return std::tie(a.used, a.name) < std::tie(b.used, b.name);
-  });
+  SortByUse(files);
   std::vector<std::string> leave;
   for (CachedFile& file : files) {
     if (bytes + need <= bytes_max) break;
     if (file.in_use) continue;
     bytes -= file.bytes;
+    leave.push_back(std::move(file.name));
+  }
+  return leave;
+}
+
+std::vector<std::string> ChooseForDisk(std::vector<CachedFile> files, uint64_t need) {
+  SortByUse(files);
+  std::vector<std::string> leave;
+  uint64_t bytes = 0;
+  for (CachedFile& file : files) {
+    if (!leave.empty() && bytes >= need) break;
+    if (file.in_use) continue;
+    bytes += file.bytes;
     leave.push_back(std::move(file.name));
   }
   return leave;

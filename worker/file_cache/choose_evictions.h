@@ -1,21 +1,20 @@
 #ifndef HOOKE_WORKER_FILE_CACHE_CHOOSE_EVICTIONS_H_
 #define HOOKE_WORKER_FILE_CACHE_CHOOSE_EVICTIONS_H_
 
-// Decides which files leave a full cache. Pure.
+// Decides which files leave a full cache, and which leave a full disk. Pure.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 
 namespace hooke {
 
 struct CachedFile {
   std::string name;
   uint64_t bytes = 0;
-  absl::Time used;
+  uint64_t used = 0;    // Those with lower numbers were used longer ago.
   bool in_use = false;  // A running group uses it, or one that starts. It stays.
 };
 
@@ -24,6 +23,11 @@ struct CachedFile {
 // RESOURCE_EXHAUSTED: files in use leave too little room; the message says how much they take.
 absl::StatusOr<std::vector<std::string>> ChooseEvictions(std::vector<CachedFile> files, uint64_t need,
                                                          uint64_t bytes_max);
+
+// Returns the names of the files that must leave so that `need` bytes of a full disk become free, at least one: again
+// those that were used the longest time ago. If all that are not in use do not suffice, it returns them all. Empty: all
+// are in use.
+std::vector<std::string> ChooseForDisk(std::vector<CachedFile> files, uint64_t need);
 
 }  // namespace hooke
 

@@ -16,8 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-CachedFile File(const std::string& name, uint64_t bytes, int used, bool in_use = false) {
-  return {name, bytes, absl::FromUnixSeconds(used), in_use};
+CachedFile File(const std::string& name, uint64_t bytes, uint64_t used, bool in_use = false) {
+  return {name, bytes, used, in_use};
 }
 
 TEST(ChooseEvictionsTest, TheOldestLeaveFirst) {
@@ -44,13 +44,25 @@ TEST(ChooseEvictionsTest, TooLargeForTheCache) {
   EXPECT_THAT(*ChooseEvictions({}, 100, 100), IsEmpty());
 }
 
+TEST(ChooseEvictionsTest, OnAFullDiskTheOldestLeaveAndThoseInUseStay) {
+  const std::vector<CachedFile> files = {File("new", 40, 9), File("old", 30, 1), File("used", 50, 3, true),
+                                         File("mid", 30, 5)};
+  EXPECT_THAT(ChooseForDisk(files, 0), ElementsAre("old"));  // A disk may also be full of names.
+  EXPECT_THAT(ChooseForDisk(files, 30), ElementsAre("old"));
+  EXPECT_THAT(ChooseForDisk(files, 31), ElementsAre("old", "mid"));
+  EXPECT_THAT(ChooseForDisk(files, 100), ElementsAre("old", "mid", "new"));
+  EXPECT_THAT(ChooseForDisk(files, 1000), ElementsAre("old", "mid", "new"));
+  EXPECT_THAT(ChooseForDisk({File("used", 50, 3, true)}, 1), IsEmpty());
+  EXPECT_THAT(ChooseForDisk({}, 1), IsEmpty());
+}
+
 // Whatever a cache holds: what stays fits, nothing in use leaves, and without the last eviction it would not fit.
 TEST(ChooseEvictionsTest, HoldsForCachesByChance) {
   for (uint32_t seed = 0; seed < 300; ++seed) {
     std::mt19937 engine(seed);
     std::vector<CachedFile> files;
     for (uint32_t i = engine() % 12; i > 0; --i) {
-      files.push_back(File(absl::StrCat(i), engine() % 50, static_cast<int>(engine() % 9), engine() % 4 == 0));
+      files.push_back(File(absl::StrCat(i), engine() % 50, engine() % 9, engine() % 4 == 0));
     }
     const uint64_t need = engine() % 100;
     const absl::StatusOr<std::vector<std::string>> leave = ChooseEvictions(files, need, 200);

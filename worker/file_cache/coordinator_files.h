@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
+#include "job/file_manifest.h"
 #include "proto/coordinator.pb.h"
 #include "wire/cluster_token.h"
 
@@ -17,19 +19,19 @@ namespace hooke {
 struct FetchOptions {
   std::string coordinator;    // host:port.
   CallCredential credential;  // May be empty.
-  // The coordinator may be silent for this long. After that the fetch fails.
-  absl::Duration silent_max = absl::Seconds(30);
+  // The fetch fails if nothing came for this long. As long as chunks come, it goes on.
+  absl::Duration silent_max = kFetchStillMax;
+  std::function<absl::Time()> clock = SteadyTime;
 };
 
-// What to fetch, and for how long.
+// What to fetch.
 struct FetchWish {
   std::string job_id;
   std::vector<std::string> sha256;
-  absl::Duration limit;  // Limit for the whole fetch.
 };
 
 // Passes each chunk to `take`, and calls `stopped` several times a second. An error of either ends the call and is
-// returned. UNAVAILABLE: the coordinator cannot be reached, is too slow, or answers with an error, whatever its code.
+// returned. UNAVAILABLE: the coordinator cannot be reached, is silent, or answers with an error, whatever its code.
 // Another start of the group may succeed, for example after a damaged file was uploaded again. Each call has a
 // connection of its own.
 absl::Status FetchFromCoordinator(const FetchOptions& options, const FetchWish& wish,

@@ -6,21 +6,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "files/write_bytes.h"
 #include "job/file_manifest.h"
 #include "wire/file_chunks.h"
-#include "worker/file_cache/choose_evictions.h"
+#include "worker/file_cache/arriving_contents.h"
 
 namespace hooke {
 namespace {
 
-constexpr absl::Duration kAskEvery = absl::Milliseconds(200);
+// More than kFetchStillMax: a fetch that stands still fails before the groups that wait for its end do.
+constexpr absl::Duration kTurnStillMax = absl::Minutes(2);
 // A second try fetches damaged files again. If the third one finds damaged files, too, then the disk is broken.
 constexpr int kTries = 3;
 
@@ -40,8 +41,10 @@ absl::Status MakeFolder(const std::string& into, absl::string_view path) {
   return absl::OkStatus();
 }
 
-// Copies the file `from` into a new file `to`. DATA_LOSS: `from` cannot be read, or does not have the entry's content.
-absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const std::string& to) {
+// Copies the file `from` into a new file `to`, and calls `moved` for each piece. DATA_LOSS: `from` cannot be read, or
+// does not have the entry's content.
+absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const std::string& to,
+                      const std::function<void()>& moved) {
   const int file =
       open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, entry.executable() ? 0700 : 0600);
   if (file < 0) return CannotWrite(to, errno);
@@ -49,6 +52,7 @@ absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const
   Sha256 sum;
   absl::Status written;
   const absl::Status read = ReadPieces(from, [&](absl::string_view piece) {
+    moved();
     sum.Add(piece);
     if (const int error = WriteAll(file, piece); error != 0) written = CannotWrite(to, error);
     return written;
@@ -61,13 +65,25 @@ absl::Status CopyFile(const std::string& from, const v1::FileEntry& entry, const
   return sum.Finish() == entry.sha256() ? absl::OkStatus() : absl::DataLossError("it is damaged");
 }
 
-// Another start may succeed where a peer sent something else than what was asked for.
-absl::Status TryAgain(const absl::Status& status) {
-  const bool peer = absl::IsInvalidArgument(status) || absl::IsDataLoss(status);
-  return peer ? absl::UnavailableError(status.message()) : status;
+uint64_t BytesOf(const std::vector<v1::FileContent>& contents) {
+  uint64_t bytes = 0;
+  for (const v1::FileContent& content : contents) bytes += content.bytes();
+  return bytes;
+}
+
+// Bytes that are still to be copied.
+uint64_t BytesToCopy(const v1::FileManifest& manifest, const std::string& into, const std::set<std::string>& copied) {
+  uint64_t bytes = 0;
+  for (const v1::FileEntry& entry : manifest.entries()) {
+    if (copied.count(absl::StrCat(into, "/", entry.path())) == 0) bytes += entry.bytes();
+  }
+  return bytes;
 }
 
 }  // namespace
+
+FileCache::FileCache(uint64_t bytes_max, std::unique_ptr<ContentFolder> folder, std::function<absl::Time()> clock)
+    : bytes_max_(bytes_max), folder_(std::move(folder)), turns_(kTurnStillMax, std::move(clock)) {}
 
 FileCache::Use::~Use() {
   absl::MutexLock lock(&cache_->mutex_);
@@ -77,17 +93,20 @@ FileCache::Use::~Use() {
   }
 }
 
-absl::StatusOr<std::unique_ptr<FileCache>> FileCache::Open(const std::string& folder, uint64_t bytes_max) {
+absl::StatusOr<std::unique_ptr<FileCache>> FileCache::Open(const std::string& folder, uint64_t bytes_max,
+                                                           std::function<absl::Time()> clock) {
   absl::StatusOr<std::unique_ptr<ContentFolder>> contents = ContentFolder::Open(folder);
   if (!contents.ok()) return contents.status();
-  const absl::StatusOr<std::vector<ContentFolder::Entry>> entries = (*contents)->List();
+  absl::StatusOr<std::vector<ContentFolder::Entry>> entries = (*contents)->List();
   if (!entries.ok()) return entries.status();
-  std::unique_ptr<FileCache> cache(new FileCache(bytes_max, *std::move(contents)));
+  // Only the wall clock knows in what order earlier workers used the files.
+  std::sort(entries->begin(), entries->end(), [](const auto& a, const auto& b) { return a.used < b.used; });
+  std::unique_ptr<FileCache> cache(new FileCache(bytes_max, *std::move(contents), std::move(clock)));
   {
     absl::MutexLock lock(&cache->mutex_);
     for (const ContentFolder::Entry& entry : *entries) {
       const std::string sha256 = Sha256OfHex(entry.name);
-      if (!sha256.empty()) cache->cached_[sha256] = {entry.bytes, entry.used};
+      if (!sha256.empty()) cache->cached_[sha256] = {entry.bytes, ++cache->uses_seen_};
     }
   }
   // The worker may have been started with less room than before.
@@ -99,27 +118,9 @@ absl::StatusOr<FileCache::Made> FileCache::Make(const v1::FileSet& set, const st
                                                 const FetchContents& fetch,
                                                 const std::function<absl::Status()>& stopped) {
   if (absl::Status status = CheckFileSet(set); !status.ok()) return status;
-  if (absl::Status status = TakeTurn(stopped); !status.ok()) return status;
-  const auto end_turn = absl::MakeCleanup([this] { EndTurn(); });
+  if (absl::Status status = turns_.Take(stopped); !status.ok()) return status;
+  const auto end_turn = absl::MakeCleanup([this] { turns_.End(); });
   return MakeInTurn(set, into, fetch, stopped);
-}
-
-absl::Status FileCache::TakeTurn(const std::function<absl::Status()>& stopped) {
-  const absl::Time deadline = absl::Now() + kFetchTurn;
-  while (absl::Now() < deadline) {
-    if (absl::Status status = stopped(); !status.ok()) return status;
-    absl::MutexLock lock(&mutex_);
-    const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !taken_; };
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&free), kAskEvery)) continue;
-    taken_ = true;
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(absl::StrCat("other groups have fetched files for ", absl::FormatDuration(kFetchTurn)));
-}
-
-void FileCache::EndTurn() {
-  absl::MutexLock lock(&mutex_);
-  taken_ = false;
 }
 
 absl::StatusOr<FileCache::Made> FileCache::MakeInTurn(const v1::FileSet& set, const std::string& into,
@@ -134,24 +135,42 @@ absl::StatusOr<FileCache::Made> FileCache::MakeInTurn(const v1::FileSet& set, co
   used.push_back(ManifestContent(set));
   made.use = StartUse(used);
   made.contents = static_cast<uint32_t>(contents.size());
-  std::set<std::string> copied;  // Paths of an earlier try.
-  for (int i = 0; i < kTries; ++i) {
+  std::set<std::string> copied;
+  for (int tries = 0; tries < kTries;) {
     if (absl::Status status = FetchMissing(contents, fetch, made); !status.ok()) return status;
-    bool damaged = false;
-    const absl::Status status = MakeFiles(*manifest, into, [&](const v1::FileEntry& entry, const std::string& path) {
-      if (copied.count(path) > 0) return absl::OkStatus();
-      if (absl::Status stop = stopped(); !stop.ok()) return stop;
-      absl::Status copy = CopyFile(folder_->PathOf(NameOf(entry.sha256())), entry, path);
-      if (copy.ok()) copied.insert(path);
-      if (!absl::IsDataLoss(copy)) return copy;
-      damaged = true;
-      Remove(entry.sha256());
-      return unlink(path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path, errno);
-    });
-    if (!status.ok()) return status;
-    if (!damaged) return made;
+    const absl::StatusOr<bool> all = CopyFiles(*manifest, into, stopped, copied);
+    if (all.ok() && *all) return made;
+    if (all.ok()) {
+      ++tries;
+      continue;
+    }
+    if (!absl::IsResourceExhausted(all.status()) || !stopped().ok()) return all.status();
+    // The group's folder is often on the disk of the cache.
+    absl::Status room = MakeRoomOnDisk(BytesToCopy(*manifest, into, copied), all.status());
+    if (!room.ok()) return room;
   }
   return absl::UnavailableError("files of the job that this worker has just fetched are damaged: see to its disk");
+}
+
+absl::StatusOr<bool> FileCache::CopyFiles(const v1::FileManifest& manifest, const std::string& into,
+                                          const std::function<absl::Status()>& stopped, std::set<std::string>& copied) {
+  bool damaged = false;
+  const absl::Status status = MakeFiles(manifest, into, [&](const v1::FileEntry& entry, const std::string& path) {
+    if (copied.count(path) > 0) return absl::OkStatus();
+    if (absl::Status stop = stopped(); !stop.ok()) return stop;
+    absl::Status copy = CopyFile(folder_->PathOf(NameOf(entry.sha256())), entry, path, [this] { turns_.Move(); });
+    if (copy.ok()) {
+      copied.insert(path);
+      return copy;
+    }
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return CannotWrite(path, errno);
+    if (!absl::IsDataLoss(copy)) return copy;
+    damaged = true;
+    Remove(entry.sha256());
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return !damaged;
 }
 
 absl::StatusOr<v1::FileManifest> FileCache::GetManifest(const v1::FileSet& set, const FetchContents& fetch,
@@ -170,66 +189,71 @@ absl::StatusOr<v1::FileManifest> FileCache::GetManifest(const v1::FileSet& set, 
 
 absl::Status FileCache::FetchMissing(const std::vector<v1::FileContent>& contents, const FetchContents& fetch,
                                      Made& made) {
-  std::vector<std::string> missing;
-  uint64_t bytes = 0;
+  while (true) {
+    const std::vector<v1::FileContent> missing = FindMissing(contents);
+    if (missing.empty()) return absl::OkStatus();
+    if (absl::Status status = MakeRoom(BytesOf(missing)); !status.ok()) return status;
+    ArrivingContents arriving(*folder_, missing, [&](const v1::FileContent& content) {
+      ++made.fetched;
+      made.fetched_bytes += content.bytes();
+      absl::MutexLock lock(&mutex_);
+      cached_[content.sha256()] = {content.bytes(), ++uses_seen_};
+    });
+    std::vector<std::string> sha256;
+    sha256.reserve(missing.size());
+    for (const v1::FileContent& content : missing) sha256.push_back(content.sha256());
+    absl::Status status = fetch(sha256, [&](const v1::FileChunk& chunk) {
+      turns_.Move();
+      return arriving.Take(chunk);
+    });
+    if (status.ok()) return arriving.CheckEnd();
+    if (!arriving.disk_full()) return status;
+    if (absl::Status room = MakeRoomOnDisk(arriving.bytes_left(), status); !room.ok()) return room;
+  }
+}
+
+std::vector<v1::FileContent> FileCache::FindMissing(const std::vector<v1::FileContent>& contents) {
+  std::vector<v1::FileContent> missing;
   {
     absl::MutexLock lock(&mutex_);
     for (const v1::FileContent& content : contents) {
       const auto found = cached_.find(content.sha256());
-      if (found != cached_.end()) {
-        found->second.used = absl::Now();
-        continue;
+      if (found == cached_.end()) {
+        missing.push_back(content);
+      } else {
+        found->second.used = ++uses_seen_;
       }
-      missing.push_back(content.sha256());
-      bytes += content.bytes();
     }
   }
   for (const v1::FileContent& content : contents) folder_->Use(NameOf(content.sha256()));
-  if (missing.empty()) return absl::OkStatus();
-  if (absl::Status status = MakeRoom(bytes); !status.ok()) return status;
-  ChunkCheck check;
-  std::unique_ptr<NewContent> file;
-  size_t next = 0;
-  absl::Status status = fetch(missing, [&](const v1::FileChunk& chunk) -> absl::Status {
-    const absl::StatusOr<ChunkCheck::Step> step = check.Take(chunk);
-    if (!step.ok()) return TryAgain(step.status());
-    if (step->begins) {
-      if (next >= missing.size() || check.content().sha256() != missing[next] || check.content().bytes() > bytes) {
-        return absl::UnavailableError("the coordinator sent another file than this worker asked for");
-      }
-      bytes -= check.content().bytes();
-      absl::StatusOr<std::unique_ptr<NewContent>> begun = folder_->Begin();
-      if (!begun.ok()) return begun.status();
-      file = *std::move(begun);
-    }
-    if (absl::Status written = file->Append(chunk.data()); !written.ok()) return written;
-    if (!step->ends) return absl::OkStatus();
-    if (absl::Status put = file->Publish(NameOf(missing[next]), Durable::kNo); !put.ok()) return put;
-    file.reset();
-    ++next;
-    ++made.fetched;
-    made.fetched_bytes += check.content().bytes();
-    absl::MutexLock lock(&mutex_);
-    cached_[check.content().sha256()] = {check.content().bytes(), absl::Now()};
-    return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
-  return next == missing.size() ? absl::OkStatus()
-                                : absl::UnavailableError("the coordinator sent fewer files than this worker asked for");
+  return missing;
+}
+
+std::vector<CachedFile> FileCache::Files() {
+  std::vector<CachedFile> files;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [sha256, cached] : cached_) {
+    files.push_back({sha256, cached.bytes, cached.used, uses_.count(sha256) > 0});
+  }
+  return files;
 }
 
 absl::Status FileCache::MakeRoom(uint64_t bytes) {
-  std::vector<CachedFile> files;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (const auto& [sha256, cached] : cached_) {
-      files.push_back({sha256, cached.bytes, cached.used, uses_.count(sha256) > 0});
-    }
-  }
-  const absl::StatusOr<std::vector<std::string>> leave = ChooseEvictions(std::move(files), bytes, bytes_max_);
+  const absl::StatusOr<std::vector<std::string>> leave = ChooseEvictions(Files(), bytes, bytes_max_);
   if (!leave.ok()) return leave.status();
   for (const std::string& sha256 : *leave) Remove(sha256);
   return absl::OkStatus();
+}
+
+absl::Status FileCache::MakeRoomOnDisk(uint64_t bytes, const absl::Status& full) {
+  const std::vector<std::string> leave = ChooseForDisk(Files(), bytes);
+  for (const std::string& sha256 : leave) Remove(sha256);
+  if (!leave.empty()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the disk is full: ", BytesText(bytes), " more are needed, and the cache of files, ", folder_->path(),
+      ", has nothing that no running group uses: make room on that disk, or start hooke-worker with a --state-dir on a "
+      "larger one (",
+      full.message(), ")"));
 }
 
 std::unique_ptr<FileCache::Use> FileCache::StartUse(const std::vector<v1::FileContent>& contents) {

@@ -9,6 +9,7 @@
 // cached file that the disk has damaged is noticed, removed and fetched again.
 //
 // Thread-safe. One Make runs at a time, and the others wait for their turn, so two groups do not fetch the same files.
+// They wait as long as the one before goes on.
 
 #include <cstdint>
 #include <functional>
@@ -23,9 +24,12 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "files/content_folder.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job.pb.h"
+#include "worker/file_cache/choose_evictions.h"
+#include "worker/file_cache/turns.h"
 
 namespace hooke {
 
@@ -35,8 +39,9 @@ using FetchContents = std::function<absl::Status(const std::vector<std::string>&
 
 class FileCache {
  public:
-  // `bytes_max`: limit for the bytes of all files. Errors are those of ContentFolder::Open.
-  static absl::StatusOr<std::unique_ptr<FileCache>> Open(const std::string& folder, uint64_t bytes_max);
+  // `bytes_max`: limit for the bytes of all files. `clock` is steady. Errors are those of ContentFolder::Open.
+  static absl::StatusOr<std::unique_ptr<FileCache>> Open(const std::string& folder, uint64_t bytes_max,
+                                                         std::function<absl::Time()> clock = SteadyTime);
 
   // Keeps a group's files in the cache until it is destroyed. The cache must outlive it.
   class Use {
@@ -61,38 +66,47 @@ class FileCache {
   // `stopped` is asked again and again; its error ends the wait and the work. After an error `into` may be incomplete;
   // the caller removes it.
   //
-  // FAILED_PRECONDITION: the files do not fit into the cache. RESOURCE_EXHAUSTED: the disk is full, or groups that run
-  // leave too little room. UNAVAILABLE: what came was not what was asked for, this node's disk damages files, or no
-  // turn came in time. INVALID_ARGUMENT: the manifest is wrong. INTERNAL: a file or folder cannot be made. Other errors
-  // are those of `fetch` and `stopped`.
+  // If the disk is full, cached files that no group uses leave, and the work goes on.
+  //
+  // FAILED_PRECONDITION: the files do not fit into the cache. RESOURCE_EXHAUSTED: the disk is full and nothing can
+  // leave, or groups that run leave too little room. UNAVAILABLE: what came was not what was asked for, this node's disk
+  // damages files, or the groups that came before stand still. INVALID_ARGUMENT: the manifest is wrong. INTERNAL: a file
+  // or folder cannot be made. Other errors are those of `fetch` and `stopped`.
   absl::StatusOr<Made> Make(const v1::FileSet& set, const std::string& into, const FetchContents& fetch,
                             const std::function<absl::Status()>& stopped);
 
  private:
   struct Cached {
     uint64_t bytes = 0;
-    absl::Time used;
+    uint64_t used = 0;  // A number of `uses_seen_`: no clock, because somebody may set it back.
   };
 
-  FileCache(uint64_t bytes_max, std::unique_ptr<ContentFolder> folder)
-      : bytes_max_(bytes_max), folder_(std::move(folder)) {}
+  FileCache(uint64_t bytes_max, std::unique_ptr<ContentFolder> folder, std::function<absl::Time()> clock);
 
-  absl::Status TakeTurn(const std::function<absl::Status()>& stopped);
-  void EndTurn();
   absl::StatusOr<Made> MakeInTurn(const v1::FileSet& set, const std::string& into, const FetchContents& fetch,
                                   const std::function<absl::Status()>& stopped);
+  // Copies the files that are not among `copied`, which are paths, and adds those that are copied then. Returns whether
+  // that is all; false: some were damaged, and have left the cache.
+  absl::StatusOr<bool> CopyFiles(const v1::FileManifest& manifest, const std::string& into,
+                                 const std::function<absl::Status()>& stopped, std::set<std::string>& copied);
   absl::StatusOr<v1::FileManifest> GetManifest(const v1::FileSet& set, const FetchContents& fetch, Made& made);
   // Fetches those contents that the cache lacks. Counts them in `made`.
   absl::Status FetchMissing(const std::vector<v1::FileContent>& contents, const FetchContents& fetch, Made& made);
+  // Returns the contents that the cache lacks. The others count as used now.
+  std::vector<v1::FileContent> FindMissing(const std::vector<v1::FileContent>& contents);
   absl::Status MakeRoom(uint64_t bytes);
+  // Lets files leave, after the error `full` of a write to the disk. RESOURCE_EXHAUSTED: none can leave.
+  absl::Status MakeRoomOnDisk(uint64_t bytes, const absl::Status& full);
+  std::vector<CachedFile> Files();
   // Adds a use to each content. Those that are not cached yet count as used once they are.
   std::unique_ptr<Use> StartUse(const std::vector<v1::FileContent>& contents);
   void Remove(const std::string& sha256);
 
   const uint64_t bytes_max_;
   const std::unique_ptr<ContentFolder> folder_;
+  Turns turns_;
   absl::Mutex mutex_;
-  bool taken_ ABSL_GUARDED_BY(mutex_) = false;                    // A Make has its turn.
+  uint64_t uses_seen_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Cached> cached_ ABSL_GUARDED_BY(mutex_);  // By SHA-256.
   std::map<std::string, uint32_t> uses_ ABSL_GUARDED_BY(mutex_);  // Number of uses by SHA-256, never 0.
 };

@@ -5,113 +5,27 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sched.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "job/file_manifest.h"
 #include "wire/file_chunks.h"
+#include "worker/file_cache/file_cache_fixture.h"
 
 namespace hooke {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-absl::Status GoOn() { return absl::OkStatus(); }
-
-// A coordinator that has the files of all jobs of a test.
-class Source {
- public:
-  // Adds a job with these files: path to content. A path that ends in "*" is executable, one in "/" is a folder.
-  v1::FileSet Add(const std::map<std::string, std::string>& files) {
-    v1::FileManifest manifest;
-    for (const auto& [path, bytes] : files) {
-      v1::FileEntry& entry = *manifest.add_entries();
-      entry.set_path(path.substr(0, path.find_first_of("*/", path.size() - 1)));
-      entry.set_executable(path.back() == '*');
-      entry.set_folder(path.back() == '/');
-      if (entry.folder()) continue;
-      entry.set_sha256(Sha256Of(bytes));
-      entry.set_bytes(bytes.size());
-      contents_[entry.sha256()] = bytes;
-    }
-    v1::FileSet set = FileSetOf(manifest);
-    contents_[set.manifest_sha256()] = ManifestBytes(manifest);
-    return set;
-  }
-
-  FetchContents Fetch() {
-    return
-        [this](const std::vector<std::string>& sha256, const std::function<absl::Status(const v1::FileChunk&)>& take) {
-          for (const std::string& digest : sha256) {
-            absl::MutexLock lock(&mutex_);
-            fetched_ += contents_.at(digest).size();
-            if (absl::Status status = SendContent(contents_.at(digest), take); !status.ok()) return status;
-          }
-          return absl::OkStatus();
-        };
-  }
-
-  // Bytes fetched since the last call.
-  uint64_t TakeFetched() {
-    absl::MutexLock lock(&mutex_);
-    return std::exchange(fetched_, 0);
-  }
-
- private:
-  std::map<std::string, std::string> contents_;
-  absl::Mutex mutex_;
-  uint64_t fetched_ = 0;
-};
-
-class FileCacheTest : public ::testing::Test {
- protected:
-  FileCacheTest() : folder_(absl::StrCat(testing::TempDir(), "/cache-", getpid())) {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    Open(1 << 20);
-  }
-  ~FileCacheTest() override {
-    cache_.reset();
-    fs::remove_all(folder_);
-  }
-
-  void Open(uint64_t bytes_max) {
-    cache_.reset();
-    absl::StatusOr<std::unique_ptr<FileCache>> cache = FileCache::Open(folder_ + "/files", bytes_max);
-    ASSERT_TRUE(cache.ok()) << cache.status();
-    cache_ = *std::move(cache);
-  }
-
-  absl::StatusOr<FileCache::Made> Make(const v1::FileSet& set, const std::string& name) {
-    return cache_->Make(set, Into(name), source_.Fetch(), GoOn);
-  }
-  std::string Into(const std::string& name) const { return folder_ + "/" + name; }
-  std::string CachedPath(const std::string& bytes) const {
-    return absl::StrCat(folder_, "/files/", absl::BytesToHexString(Sha256Of(bytes)));
-  }
-  static std::string Text(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path, std::ios::binary).rdbuf();
-    return text.str();
-  }
-  static mode_t Mode(const std::string& path) {
-    struct stat info = {};
-    stat(path.c_str(), &info);
-    return info.st_mode & 0777;
-  }
-
-  const std::string folder_;
-  Source source_;
-  std::unique_ptr<FileCache> cache_;
-};
 
 TEST_F(FileCacheTest, AGroupGetsItsFolder) {
   const v1::FileSet set =
@@ -234,6 +148,54 @@ TEST_F(FileCacheTest, TheOldestLeaveAndThoseInUseStay) {
   EXPECT_EQ(Text(Into("g3/b")), b);
   const v1::FileSet huge = source_.Add({{"c", std::string(9000, 'c')}});
   EXPECT_EQ(Make(huge, "g4").status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// Which file leaves depends on the order of their use alone, so nobody changes it by setting the machine's clock.
+TEST_F(FileCacheTest, TheClockDoesNotSayWhichFileLeaves) {
+  const std::string a(1000, 'a');
+  const std::string b(1000, 'b');
+  const v1::FileSet one = source_.Add({{"a", a}});
+  const v1::FileSet two = source_.Add({{"b", b}});
+  const v1::FileSet three = source_.Add({{"c", std::string(1000, 'c')}});
+  Open(2500 + 3 * one.manifest_bytes());
+  ASSERT_TRUE(Make(one, "g1").ok());
+  ASSERT_TRUE(Make(two, "g2").ok());
+  ASSERT_TRUE(Make(one, "g3").ok());
+  // As if the clock had been set back before the last use.
+  fs::last_write_time(CachedPath(a), fs::file_time_type::clock::now() - std::chrono::hours(5));
+  ASSERT_TRUE(Make(three, "g4").ok());
+  EXPECT_TRUE(fs::exists(CachedPath(a)));
+  EXPECT_FALSE(fs::exists(CachedPath(b)));
+}
+
+// A group waits for its turn as long as files of the group before come, and that may take hours.
+TEST_F(FileCacheTest, AGroupIsNotGivenUpWhileFilesOfTheOneBeforeCome) {
+  std::atomic<int64_t> minutes{0};
+  Open(64 << 20, [&] { return absl::UnixEpoch() + absl::Minutes(minutes.load()); });
+  const v1::FileSet large = source_.Add({{"a", std::string(200 * kChunkBytesSent, 'x')}});
+  const v1::FileSet small = source_.Add({{"b", "2"}});
+  std::atomic<int> asked{0};
+  const auto go_on = [&] {
+    ++asked;
+    return absl::OkStatus();
+  };
+  absl::Status waited;
+  std::thread second;
+  const FetchContents slow = [&](const auto& sha256, const auto& take) {
+    if (!second.joinable()) {
+      second = std::thread([&] { waited = cache_->Make(small, Into("g2"), source_.Fetch(), go_on).status(); });
+      while (asked < 1) sched_yield();
+    }
+    return source_.Fetch()(sha256, [&](const v1::FileChunk& chunk) {
+      ++minutes;
+      return take(chunk);
+    });
+  };
+  const absl::Status first = cache_->Make(large, Into("g1"), slow, GoOn).status();
+  second.join();
+  EXPECT_TRUE(first.ok()) << first;
+  EXPECT_GT(minutes, 200);
+  EXPECT_TRUE(waited.ok()) << waited;
 }
 
 TEST_F(FileCacheTest, AStoppedGroupFetchesNoMore) {

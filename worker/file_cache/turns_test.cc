@@ -1,0 +1,111 @@
+// One after another: in order, as long as those before move, and whatever the machine's clock says.
+
+#include "worker/file_cache/turns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "clocks/steady_time.h"
+
+namespace {
+
+std::atomic<int> step_seconds{0};
+
+}  // namespace
+
+// Replaces the function through which the C++ libraries read clocks, so that the test can set the machine's clock.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+  if (clock == CLOCK_REALTIME) time->tv_sec += step_seconds;
+  return result;
+}
+
+namespace hooke {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::Status GoOn() { return absl::OkStatus(); }
+
+TEST(TurnsTest, EachWaitsForThoseBefore) {
+  Turns turns(absl::Minutes(5), SteadyTime);
+  std::vector<int> order;  // Only who has its turn uses it.
+  ASSERT_TRUE(turns.Take(GoOn).ok());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    std::atomic<bool> waits{false};
+    threads.emplace_back([&, i] {
+      EXPECT_TRUE(turns
+                      .Take([&waits, first = true]() mutable {
+                        if (std::exchange(first, false)) waits = true;
+                        return absl::OkStatus();
+                      })
+                      .ok());
+      order.push_back(i);
+      turns.End();
+    });
+    while (!waits) sched_yield();  // It has its ticket.
+  }
+  EXPECT_TRUE(order.empty());
+  turns.End();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
+}
+
+// Nobody waits for ever behind a thread that hangs, and the next ones are not in its way once it goes on.
+TEST(TurnsTest, GivesUpBehindOneThatStandsStill) {
+  std::atomic<int> seconds{0};
+  Turns turns(absl::Seconds(60), [&] { return absl::UnixEpoch() + absl::Seconds(seconds.load()); });
+  ASSERT_TRUE(turns.Take(GoOn).ok());
+  seconds += 60;
+  turns.Move();
+  seconds += 60;
+  int asked = 0;
+  const absl::Status status = turns.Take([&] {
+    if (++asked == 3) ++seconds;  // Twice it was patient.
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("have stood still for 1m: see to the disk of this node"));
+  EXPECT_EQ(asked, 3);
+  turns.End();
+  EXPECT_TRUE(turns.Take(GoOn).ok());
+  turns.End();
+}
+
+TEST(TurnsTest, AStoppedOneLeavesTheLine) {
+  Turns turns(absl::Minutes(5), SteadyTime);
+  ASSERT_TRUE(turns.Take(GoOn).ok());
+  EXPECT_EQ(turns.Take([] { return absl::CancelledError("stopped"); }), absl::CancelledError("stopped"));
+  turns.End();
+  EXPECT_TRUE(turns.Take(GoOn).ok());
+}
+
+TEST(TurnsTest, AClockThatIsSetBackProlongsNoWait) {
+  Turns turns(absl::Milliseconds(300), SteadyTime);
+  ASSERT_TRUE(turns.Take(GoOn).ok());
+  const absl::Time begin = SteadyTime();
+  const auto wall = std::chrono::system_clock::now();
+  const absl::Status status = turns.Take([] {
+    step_seconds -= 3600;
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_LT(std::chrono::system_clock::now(), wall - std::chrono::minutes(50));  // The clock was set.
+  EXPECT_LT(SteadyTime() - begin, absl::Minutes(1));
+}
+
+}  // namespace
+}  // namespace hooke
