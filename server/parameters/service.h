@@ -58,6 +58,7 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status RunExchange(grpc::ServerContext* context,
                            grpc::ServerReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>* stream);
 
+  absl::Status NoteEnd(const v1::SaveRequest& request) const;
   // Converts the status to gRPC's. Errors are logged with the caller's address.
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 

@@ -30,6 +30,12 @@ ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30))
   return {sequence, {timeout, timeout}};
 }
 
+v1::SaveRequest SaveOf(const v1::Sender& sender) {
+  v1::SaveRequest request;
+  *request.mutable_sender() = sender;
+  return request;
+}
+
 constexpr uint64_t kValues = 45 * kBlockValues + 100;  // There are 46 blocks, more than two windows.
 
 // Applies answers to a group's values, as training does with rule `elastic`.
@@ -445,7 +451,7 @@ TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
-  EXPECT_TRUE(calls_[0]->Save(sender_, absl::InfiniteFuture()).ok());
+  EXPECT_TRUE(calls_[0]->Save(SaveOf(sender_), absl::InfiniteFuture()).ok());
   for (uint64_t sequence = 1; sequence <= 5; ++sequence) {
     ExpectAllOk(client->Exchange(Call(sequence), group, Into(group)));
   }
@@ -478,7 +484,7 @@ TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
     for (int i = 0; i < times; ++i) ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
   };
   exchange(3);
-  EXPECT_TRUE(calls_[0]->Save(sender_, absl::InfiniteFuture()).ok());
+  EXPECT_TRUE(calls_[0]->Save(SaveOf(sender_), absl::InfiniteFuture()).ok());
   exchange(7);
   servers_[0]->Restart();
   exchange(2);

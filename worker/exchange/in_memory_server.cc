@@ -95,7 +95,7 @@ class InMemoryCalls : public ServerCalls {
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time) override {
     return server_->Pace(request);
   }
-  absl::Status Save(const v1::Sender&, absl::Time) override { return server_->Save(); }
+  absl::Status Save(const v1::SaveRequest& request, absl::Time) override { return server_->Save(request); }
   absl::Status KeepState(const StateToKeep& state, absl::Time) override { return server_->KeepState(state); }
   absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request, absl::Time) override {
     return server_->FetchState(request);
@@ -172,22 +172,25 @@ absl::Status InMemoryServer::Initialize(const InitialValues& values) {
 absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
-  paces_[request.sender().group()] = request.steps_per_second();
+  if (request.steps_per_second() > 0) paces_[request.sender().group()] = request.steps_per_second();
   // next_fragment stays 0, because this server has no rounds.
   v1::PaceResponse response;
+  response.set_stops(stops_);
   for (const auto& [group, pace] : paces_) {
     response.set_fastest_steps_per_second(std::max(response.fastest_steps_per_second(), pace));
   }
   return response;
 }
 
-absl::Status InMemoryServer::Save() {
+absl::Status InMemoryServer::Save(const v1::SaveRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
   if (!save_error_.ok()) return save_error_;
   if (restart_before_save_) LoadDisk();
   restart_before_save_ = false;
   if (center_.empty()) return absl::NotFoundError("no such job");
+  if (request.ends()) ended_.insert(request.sender().group());
+  stops_ = stops_ || request.stops();
   disk_center_ = center_;
   disk_answered_ = answered_;
   return absl::OkStatus();
@@ -406,6 +409,11 @@ int InMemoryServer::applied() const {
 int InMemoryServer::repeated() const {
   absl::MutexLock lock(&mutex_);
   return repeated_;
+}
+
+std::set<uint32_t> InMemoryServer::ended() const {
+  absl::MutexLock lock(&mutex_);
+  return ended_;
 }
 
 int InMemoryServer::streams() const {
