@@ -131,16 +131,17 @@ TEST(RankJobRoundsTest, RoundsGoOnWithoutAGroupThatEndsEarly) {
 // nothing.
 TEST(RankJobRoundsTest, OneGroupStopsTheOther) {
   for (const auto rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::ELASTIC, v1::AveragingSpec::NONE}) {
+    const int stops = rule == v1::AveragingSpec::NONE ? 1 : 0;
     RestartableServer server;
     uint64_t steps[kGroups];
     RunRanks(kGroups, [&](int group) {
       v1::GroupStart start = Start(static_cast<uint32_t>(group), server.address());
       start.mutable_job()->mutable_averaging()->set_rule(rule);
       if (rule != v1::AveragingSpec::AVERAGE) start.mutable_job()->mutable_averaging()->clear_grace_seconds();
-      steps[group] = TrainUntil(start, {group == 0 ? 5 : kManySteps - 1, group == 0});
+      steps[group] = TrainUntil(start, {group == stops ? 5 : kManySteps - 1, group == stops});
     });
-    EXPECT_EQ(steps[0], 5u);
-    EXPECT_LT(steps[1], kManySteps - 1) << v1::AveragingSpec::Rule_Name(rule);
+    EXPECT_EQ(steps[stops], 5u);
+    EXPECT_LT(steps[1 - stops], kManySteps - 1) << v1::AveragingSpec::Rule_Name(rule);
   }
 }
 
