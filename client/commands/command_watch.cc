@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "client/commands/command.h"
 #include "client/commands/watch_command.h"
@@ -42,7 +44,10 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
                   absl::UnknownError(absl::StrCat(FailureText(*job), "; `hooke logs ", job_id, "` shows its log")));
   }
   if (!invocation.json() && job->has_center()) {
-    *invocation.out << "center test accuracy: " << PercentText(job->center().accuracy()) << std::endl;
+    // A user's program may have measured something else.
+    const bool knows = !std::isnan(job->center().accuracy());
+    *invocation.out << (knows ? "center test accuracy: " : "center: ")
+                    << (knows ? PercentText(job->center().accuracy()) : CenterText(job->center())) << std::endl;
   }
   return kSucceeded;
 }

@@ -1,6 +1,7 @@
 #include "client/export/export_metadata.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -20,7 +21,10 @@ namespace {
 constexpr int kFormatVersion = 1;
 
 void AddCenter(const v1::CenterEvaluated& center, Metadata& metadata) {
-  metadata.emplace_back("center_test_accuracy", ShortestDecimal(center.accuracy()));
+  // NaN: the user's program has measured something else.
+  if (!std::isnan(center.accuracy())) {
+    metadata.emplace_back("center_test_accuracy", ShortestDecimal(center.accuracy()));
+  }
   metadata.emplace_back("center_test_samples", absl::StrCat(center.samples()));
   metadata.emplace_back("center_epoch", ShortestDecimal(center.epoch()));
   metadata.emplace_back("center_step", absl::StrCat(center.step()));

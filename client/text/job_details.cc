@@ -11,6 +11,7 @@
 #include "client/text/time_text.h"
 #include "job/file_manifest.h"
 #include "job/job_state.h"
+#include "job/metric.h"
 
 namespace hooke {
 namespace {
@@ -69,6 +70,16 @@ std::vector<std::string> GroupRow(const v1::GroupStatus& group) {
           reason.empty() ? "" : reason.substr(2)};
 }
 
+// A line for each group that has metrics of its own.
+std::string MetricLines(const v1::JobStatus& job) {
+  std::string lines;
+  for (const v1::GroupStatus& group : job.groups()) {
+    const std::string metrics = MetricsText(group.progress().metrics());
+    if (!metrics.empty()) absl::StrAppend(&lines, GroupText(group), ": ", metrics, "\n");
+  }
+  return lines.empty() ? "" : absl::StrCat("\n", lines);
+}
+
 std::string Groups(const v1::JobStatus& job) {
   if (job.groups().empty()) return "";
   Rows rows = {
@@ -93,7 +104,8 @@ std::string Events(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone
 }  // namespace
 
 std::string JobDetails(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone) {
-  return WithTimeTexts(absl::StrCat(Head(job, now, zone), Groups(job), Events(job, now, zone)), now, zone);
+  return WithTimeTexts(absl::StrCat(Head(job, now, zone), Groups(job), MetricLines(job), Events(job, now, zone)), now,
+                       zone);
 }
 
 }  // namespace hooke

@@ -47,6 +47,15 @@ TEST(JobDetailsTest, RunningJob) {
             "01:47:13  worker w1 has not answered since 01:47:00 [2J\n");
 }
 
+// Each group that has metrics of its own has a line with them.
+TEST(JobDetailsTest, Metrics) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  v1::Metric* metric = job.mutable_groups(1)->mutable_progress()->add_metrics();
+  metric->set_name("perplexity");
+  metric->set_value(21.5);
+  EXPECT_THAT(Details(job), ::testing::HasSubstr("exchange 3 %\n\ngroup 1: perplexity 21.5\n"));
+}
+
 // A job that sends files says how many, and how large they are.
 TEST(JobDetailsTest, FilesOfAJob) {
   v1::JobStatus job = RunningJob("own-1");

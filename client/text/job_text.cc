@@ -16,6 +16,7 @@
 #include "client/text/time_text.h"
 #include "job/command.h"
 #include "job/job_state.h"
+#include "job/metric.h"
 
 namespace hooke {
 namespace {
@@ -180,10 +181,13 @@ std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job) {
 }
 
 std::string CenterText(const v1::CenterEvaluated& center) {
-  std::string text = absl::StrFormat("test accuracy %s at epoch %.2f", PercentText(center.accuracy()), center.epoch());
+  const bool knows = !std::isnan(center.accuracy());
+  std::string text = knows ? absl::StrCat("test accuracy ", PercentText(center.accuracy()), " ") : "";
+  absl::StrAppendFormat(&text, "at epoch %.2f", center.epoch());
   // A user's program may leave the loss out. It then reports no samples either.
-  if (center.samples() == 0 && std::isnan(center.loss())) return text;
-  return absl::StrFormat("%s, loss %.4f", text, center.loss());
+  if (center.samples() > 0 || !std::isnan(center.loss())) absl::StrAppendFormat(&text, ", loss %.4f", center.loss());
+  const std::string metrics = MetricsText(center.metrics());
+  return metrics.empty() ? text : absl::StrCat(text, ", ", metrics);
 }
 
 std::string ReasonText(absl::string_view state, absl::string_view reason) {

@@ -60,7 +60,7 @@ std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
 // newer than the setback.
 std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
 
-// Example: "test accuracy 88.12 % at epoch 1.00, loss 0.3333".
+// Examples: "test accuracy 88.12 % at epoch 1.00, loss 0.3333", "at epoch 1.00, perplexity 21.5".
 std::string CenterText(const v1::CenterEvaluated& center);
 
 // Returns ": REASON", or "" if the reason only repeats the state.

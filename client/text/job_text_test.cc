@@ -125,5 +125,20 @@ TEST(JobTextTest, WordsAndNumbers) {
   EXPECT_EQ(GroupStateText(static_cast<v1::GroupState>(99)), "unknown");
 }
 
+// A user's program may have measured an accuracy, a loss, or numbers under names of its own.
+TEST(JobTextTest, CenterHasWhatWasMeasured) {
+  v1::CenterEvaluated center;
+  center.set_epoch(1);
+  center.set_accuracy(0.8812);
+  center.set_loss(0.3333);
+  EXPECT_EQ(CenterText(center), "test accuracy 88.12 % at epoch 1.00, loss 0.3333");
+  center.set_accuracy(std::numeric_limits<double>::quiet_NaN());
+  center.set_loss(std::numeric_limits<double>::quiet_NaN());
+  v1::Metric* metric = center.add_metrics();
+  metric->set_name("perplexity");
+  metric->set_value(21.5);
+  EXPECT_EQ(CenterText(center), "at epoch 1.00, perplexity 21.5");
+}
+
 }  // namespace
 }  // namespace hooke

@@ -9,6 +9,7 @@
 #include "client/text/job_text.h"
 #include "client/text/time_text.h"
 #include "job/job_state.h"
+#include "job/metric.h"
 
 namespace hooke {
 namespace {
@@ -19,6 +20,12 @@ constexpr size_t kShownOfId = 8;  // The coordinator's texts show as much of a s
 
 // Returns the number for JSON. JSON has no NaN and no infinity, so these become null.
 ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+ordered_json MetricsToJson(const Metrics& metrics) {
+  ordered_json json = ordered_json::object();
+  for (const v1::Metric& metric : metrics) json[metric.name()] = Number(metric.value());
+  return json;
+}
 
 std::string LowerName(absl::string_view name) { return absl::AsciiStrToLower(name); }
 
@@ -31,6 +38,7 @@ ordered_json ProgressToJson(const v1::RankProgress& progress) {
           {"steps_total", progress.steps_total()},
           {"epoch", Number(progress.epoch())},
           {"loss", Number(progress.loss())},
+          {"metrics", MetricsToJson(progress.metrics())},
           {"samples_per_s", Number(progress.samples_per_s())},
           {"phase", LowerName(v1::RankProgress::Phase_Name(progress.phase()))},
           {"phase_seconds", Number(progress.phase_seconds())},
@@ -94,6 +102,12 @@ std::string CentersText(const v1::NodeStatus& node) {
                       " in memory, ", SizeText(node.disk_bytes()), " on disk");
 }
 
+// "-" if there was no evaluation, or if it had no accuracy.
+std::string AccuracyText(const v1::JobStatus& job) {
+  const bool knows = job.has_center() && !std::isnan(job.center().accuracy());
+  return knows ? PercentText(job.center().accuracy()) : "-";
+}
+
 }  // namespace
 
 std::string DoneText(const v1::JobStatus& job) {
@@ -139,8 +153,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::Ti
     const absl::Time end = HasEnded(job.state()) ? absl::FromUnixMillis(job.ended_unix_ms()) : now;
     const bool show_reason = job.state() != v1::JOB_STATE_SUCCEEDED && job.state() != v1::JOB_STATE_RUNNING;
     rows.push_back({Printable(job.job_id()), JobStateText(job.state()), DoneText(job),
-                    DurationText(end - absl::FromUnixMillis(begin)),
-                    job.has_center() ? PercentText(job.center().accuracy()) : "-", SpecText(job.spec()),
+                    DurationText(end - absl::FromUnixMillis(begin)), AccuracyText(job), SpecText(job.spec()),
                     WithTimeTexts(Printable(show_reason ? job.reason() : job.setback().text()), now, zone)});
   }
   std::string table = FormatTable(rows);
@@ -185,7 +198,8 @@ ordered_json JobToJson(const v1::JobStatus& job) {
               {"epoch", Number(job.center().epoch())},
               {"accuracy", Number(job.center().accuracy())},
               {"loss", Number(job.center().loss())},
-              {"samples", job.center().samples()}};
+              {"samples", job.center().samples()},
+              {"metrics", MetricsToJson(job.center().metrics())}};
   }
   ordered_json setback = nullptr;
   if (job.has_setback()) setback = {{"unix_ms", job.setback().unix_ms()}, {"text", job.setback().text()}};

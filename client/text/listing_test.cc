@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "client/fake_servers.h"
@@ -136,8 +137,15 @@ TEST(ListingTest, NodesTableTellsWhatIsWrongWithAServer) {
 TEST(ListingTest, JobAsJson) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.mutable_groups(0)->mutable_progress()->set_loss(std::numeric_limits<double>::quiet_NaN());
+  for (const double value : {21.5, std::numeric_limits<double>::infinity()}) {
+    v1::Metric* metric = job.mutable_groups(0)->mutable_progress()->add_metrics();
+    metric->set_name(std::isfinite(value) ? "perplexity" : "norm");
+    metric->set_value(value);
+  }
   job.add_servers("127.0.0.1:7411");
   const nlohmann::json json = nlohmann::json::parse(DumpJson(JobToJson(job)));
+  EXPECT_EQ(json["groups"][0]["progress"]["metrics"], nlohmann::json({{"perplexity", 21.5}, {"norm", nullptr}}));
+  EXPECT_EQ(json["groups"][1]["progress"]["metrics"], nlohmann::json::object());
   EXPECT_EQ(json["job_id"], "fashion-1");
   EXPECT_EQ(json["state"], "running");
   EXPECT_EQ(json["first_step_unix_ms"].get<int64_t>() - json["submitted_unix_ms"].get<int64_t>(), 2000);

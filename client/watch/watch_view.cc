@@ -11,6 +11,7 @@
 #include "client/text/job_text.h"
 #include "client/text/time_text.h"
 #include "job/job_state.h"
+#include "job/metric.h"
 
 namespace hooke {
 namespace {
@@ -60,14 +61,16 @@ std::string StateAndPlace(const v1::GroupStatus& group) {
   return absl::StrCat(GroupStateText(group.state()), place.empty() ? "" : " on ", place);
 }
 
-// Returns a line such as "running on w1 (hpc), start 2: compute 82 %, collective 15 %, exchange 3 %".
+// Returns a line such as "running on w1 (hpc), start 2: perplexity 21.5, compute 82 %, collective 15 %, exchange 3 %".
 std::string StateLine(const v1::GroupStatus& group) {
   std::string text = StateAndPlace(group);
   if (group.incarnation() > 1) absl::StrAppend(&text, ", start ", group.incarnation());
   absl::StrAppend(&text, ReasonText(GroupStateText(group.state()), group.reason()));
   if (group.state() != v1::GROUP_STATE_RUNNING) return text;
+  std::string numbers = MetricsText(group.progress().metrics());
   const std::string shares = SharesText(group.progress());
-  if (!shares.empty()) absl::StrAppend(&text, ": ", shares);
+  if (!shares.empty()) absl::StrAppend(&numbers, numbers.empty() ? "" : ", ", shares);
+  if (!numbers.empty()) absl::StrAppend(&text, ": ", numbers);
   // Shows how long rank 0 is in its phase. A rank that hangs is seen here before it counts as silent.
   if (group.progress().phase_seconds() >= 3) {
     std::string phase = v1::RankProgress::Phase_Name(group.progress().phase());
@@ -174,11 +177,13 @@ void WatchLog::TellGroup(const v1::GroupStatus& group, absl::Time now, LineList&
   const bool due = now - told.at >= options_.interval || progress.step() == progress.steps_total();
   if (!moved || !due || progress.steps_total() == 0) return;
   const std::string shares = SharesText(progress);
-  lines.push_back(Stamped(now, now,
-                          absl::StrFormat("%s: step %d/%d (%.0f %%), epoch %.2f, loss %s, %s%s%s", GroupText(group),
-                                          progress.step(), progress.steps_total(), std::floor(100 * Fraction(progress)),
-                                          progress.epoch(), LossText(progress.loss()),
-                                          RateText(progress.samples_per_s()), shares.empty() ? "" : ", ", shares)));
+  const std::string metrics = MetricsText(progress.metrics());
+  lines.push_back(
+      Stamped(now, now,
+              absl::StrFormat("%s: step %d/%d (%.0f %%), epoch %.2f, loss %s, %s%s%s%s%s", GroupText(group),
+                              progress.step(), progress.steps_total(), std::floor(100 * Fraction(progress)),
+                              progress.epoch(), LossText(progress.loss()), metrics, metrics.empty() ? "" : ", ",
+                              RateText(progress.samples_per_s()), shares.empty() ? "" : ", ", shares)));
   told.step = progress.step();
   told.at = now;
 }

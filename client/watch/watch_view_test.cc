@@ -55,6 +55,23 @@ TEST(RenderWatchTest, ShowsGroupsCenterSilencesAndNotices) {
                   "01:47:13  group 1 starts again: rank 0 was killed by signal 9 [2J"));
 }
 
+// A program's own metrics stand before where its time goes, and in the lines of a log.
+TEST(RenderWatchTest, ShowsMetrics) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  for (const std::string name : {"perplexity", "rate\x1b[2J"}) {
+    v1::Metric* metric = job.mutable_groups(1)->mutable_progress()->add_metrics();
+    metric->set_name(name);
+    metric->set_value(21.5);
+  }
+  const std::string metrics = "perplexity 21.5, rate\\x1b[2J 21.5, ";
+  const std::vector<std::string> lines = RenderWatch(job, NowOf(job), View(200, 24));
+  EXPECT_THAT(lines, Contains(HasSubstr("running on worker-1 (local): compute 82 %")));
+  EXPECT_THAT(lines, Contains(HasSubstr(absl::StrCat("running on worker-2 (local): ", metrics, "compute 82 %"))));
+  WatchLog log({absl::Seconds(5), absl::UTCTimeZone()});
+  EXPECT_THAT(log.Lines(job, NowOf(job)),
+              Contains(HasSubstr(absl::StrCat("loss 0.3512, ", metrics, "1843 samples/s, compute 82 %"))));
+}
+
 // The picture names the servers that exchanges miss. It also has a setback that newer notices have pushed out.
 TEST(RenderWatchTest, ShowsWhichServersAreMissedAndTheLastSetback) {
   v1::JobStatus job = RunningJob("fashion-1");

@@ -24,7 +24,7 @@ def main():
     initial = {"w1": random.normal(size=(4, 32)), "b1": numpy.zeros(32), "w2": random.normal(size=(32, 1)) / 6}
     parameters = job.register({name: values.astype(numpy.float32) for name, values in initial.items()}, steps_total=arguments.steps)
     loss_and_gradients = jax.jit(jax.value_and_grad(loss_of))
-    while job.step < arguments.steps:
+    while job.step < arguments.steps and not job.stopping:
         # The samples of a step of all ranks, of which this rank takes its part.
         x = numpy.random.default_rng([job.seed, job.step, job.group]).normal(size=(job.ranks * arguments.batch, 4)).astype(numpy.float32)
         x = x[job.rank * arguments.batch : (job.rank + 1) * arguments.batch]
@@ -35,8 +35,9 @@ def main():
         for name, gradient in gradients.items():
             job.gradients[name][...] = numpy.from_dlpack(gradient)
         job.combine(float(loss))
-        for name, values in parameters.items():
-            values -= 0.05 * job.gradients[name]
+        if job.place.steps_locally:  # Under rules such as `sync` the servers step, by the job's train.optimizer.
+            for name, values in parameters.items():
+                values -= 0.05 * job.gradients[name]
         job.end_step(samples=arguments.batch)
     job.finish()
     if job.rank == 0:

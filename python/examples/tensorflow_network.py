@@ -28,7 +28,7 @@ def main():
             loss = tensorflow.reduce_mean((model(x, training=True)[:, 0] - y) ** 2)
         return loss, tape.gradient(loss, list(variables.values()))
 
-    while job.step < arguments.steps:
+    while job.step < arguments.steps and not job.stopping:
         for name, variable in variables.items():
             variable.assign(parameters[name])  # An exchange or a restart changes the job's values.
         # The samples of a step of all ranks, of which this rank takes its part.
@@ -38,10 +38,11 @@ def main():
         for name, gradient in zip(variables, gradients):
             job.gradients[name][...] = numpy.from_dlpack(gradient)
         job.combine(float(loss))
-        # TensorFlow takes only memory that is aligned to 64 bytes, so here it gets copies.
-        optimizer.apply_gradients((tensorflow.constant(job.gradients[name]), variable) for name, variable in variables.items())
-        for name, variable in variables.items():
-            parameters[name][...] = variable.numpy()
+        if job.place.steps_locally:  # Under rules such as `sync` the servers step, by the job's train.optimizer.
+            # TensorFlow takes only memory that is aligned to 64 bytes, so here it gets copies.
+            optimizer.apply_gradients((tensorflow.constant(job.gradients[name]), variable) for name, variable in variables.items())
+            for name, variable in variables.items():
+                parameters[name][...] = variable.numpy()
         job.end_step(samples=arguments.batch)
     job.finish()
     if job.rank == 0:

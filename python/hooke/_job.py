@@ -1,7 +1,7 @@
 """What a job is to every kind of program: its place, its steps and epochs, its collectives and its end."""
 
 import math
-from typing import Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from hooke._ending import Ending
 from hooke._memory import gathered, in_place
@@ -15,6 +15,19 @@ def given_loss(loss) -> float:
     """Returns the loss as the library wants it. To that one NaN means "not known", but a program's NaN means that training has diverged."""
     loss = float(loss)
     return math.inf if math.isnan(loss) else loss
+
+
+def numbers(named: Mapping[str, Any], where: str) -> Dict[str, float]:
+    """Returns the values as floats. A tensor or an array of one value counts as a number."""
+    result = {}
+    for name, value in named.items():
+        if not isinstance(name, str):
+            raise invalid(f"{where}: the name {name!r} is no str: give each number a name, as {{'perplexity': 21.5}}")
+        try:
+            result[name] = float(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise invalid(f"{where}: {name} is {value!r:.60}, which is no number: give a float, or a tensor of one value") from error
+    return result
 
 
 def steps_per_epoch(samples: int, batch: int, accumulate: int, ranks: int, groups: int) -> int:
@@ -48,6 +61,8 @@ class Job:
         self._epochs_planned = 0
         self._steps_per_epoch = 0
         self._first_step = self._step = 0
+        self._skipped = 0  # Steps whose samples were taken, but which were not counted, in all starts.
+        self._first_position = 0  # Where in the data this start begins, in steps since the job's begin.
         self._epoch = None
         self._loss = math.nan
         self._objects = Objects()
@@ -83,25 +98,45 @@ class Job:
         return self._each_epoch(count)
 
     def _each_epoch(self, count: int) -> Iterator[int]:
-        first = self._first_step // self._steps_per_epoch if self._steps_per_epoch else 0
+        first = self._first_position // self._steps_per_epoch if self._steps_per_epoch else 0
         for epoch in range(first, count):
-            self._epoch, before = epoch, self._step
+            self._epoch, before = epoch, self._step + self._skipped
             yield epoch
-            if self.all_reduce(int(self._stopping), "max"):
+            if self.all_reduce(int(self._stopping or self._native.stopping()), "max"):
+                self._native.stop()  # The other groups learn it from finish().
                 break
-            self._check_epoch(epoch, self._step - before)
+            self._check_epoch(epoch, self._step + self._skipped - before)
         self._epoch = None
         self.finish()
 
     def stop(self) -> None:
-        """Ends training after this epoch: job.epochs() then ends on all ranks of the group. It is enough if one rank
-        calls this."""
+        """Ends the whole job early. One rank of one group is enough to call it.
+
+        Its own group ends after this epoch. The other groups learn it then, and end within about a second, in the midst
+        of their epoch: job.epochs() ends on all of their ranks. A program without epochs looks at job.stopping.
+        """
+        self.begin()
         self._stopping = True
+        if not self._epochs_planned:
+            self._native.stop()
+
+    @property
+    def stopping(self) -> bool:
+        """True if the job is to stop: make no more steps, and call job.finish(). The same on all ranks; it changes when gradients are combined."""
+        return self._begun and self._native.stopping()
+
+    def metrics(self, values: Optional[Mapping[str, Any]] = None, **named) -> None:
+        """Reports numbers of the program's own by name, for instance job.metrics(perplexity=21.5), or a dict if names have spaces.
+
+        `hooke watch` and `hooke jobs` show the last value of each beside the loss. Rank 0's count. At most 32 names.
+        """
+        self._native.report_metrics(numbers({**(values or {}), **named}, "job.metrics()"))
 
     def _check_epoch(self, epoch: int, steps: int) -> None:
         """Says so if an epoch took more steps than planned, or at most half of them: schedules and restarts would be
         wrong."""
-        start = self._first_step % self._steps_per_epoch if self._steps_per_epoch and epoch == self._first_step // self._steps_per_epoch else 0
+        first = self._first_position
+        start = first % self._steps_per_epoch if self._steps_per_epoch and epoch == first // self._steps_per_epoch else 0
         planned = self._steps_per_epoch - start
         if self._steps_per_epoch and (steps > planned or 2 * steps <= planned):
             self._native.notice(
@@ -129,6 +164,7 @@ class Job:
         saved = self._native.saved_state()
         if saved:
             self._restore(*saved)
+        self._first_position = self._first_step + self._skipped
 
     def _end_step(self, samples: int, epoch: float = 0.0) -> None:
         self._step = self._native.end_step(samples, epoch)
@@ -210,10 +246,8 @@ class Job:
         self._with_center(lambda: results.append(work()))
         if not results:
             return None
-        said = results[0] if isinstance(results[0], dict) else {"accuracy": results[0]}
-        unknown = set(said) - {"accuracy", "loss", "samples"}
-        if unknown:
-            raise invalid(f"evaluate: {', '.join(sorted(map(str, unknown)))}: the function returns an accuracy, or a dict of accuracy, loss and samples")
+        said = numbers(results[0] if isinstance(results[0], dict) else {"accuracy": results[0]}, "the function of job.evaluate()")
+        metrics = {name: value for name, value in said.items() if name not in ("accuracy", "loss", "samples")}
         if self.rank == 0:
-            self._native.evaluated(float(said.get("accuracy", math.nan)), float(said.get("loss", math.nan)), int(said.get("samples", 0)))
+            self._native.evaluated(said.get("accuracy", math.nan), said.get("loss", math.nan), int(said.get("samples", 0)), metrics)
         return results[0]

@@ -4,7 +4,7 @@ import ctypes
 import enum
 import os
 import pathlib
-from typing import Callable, List, NamedTuple, Optional, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 API_VERSION = 4
 HOST = -1
@@ -126,6 +126,10 @@ class _Step(ctypes.Structure):
     _fields_ = [("samples", ctypes.c_uint64), ("epoch", ctypes.c_double)]
 
 
+class _Metric(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_double)]
+
+
 _WORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _JOB = ctypes.c_void_p
 _P = ctypes.POINTER
@@ -143,7 +147,10 @@ _ARGUMENTS = {
     "hooke_save_state": [_JOB, ctypes.c_char_p, ctypes.c_size_t],
     "hooke_saved_state": [_JOB, _P(ctypes.c_void_p), _P(ctypes.c_size_t), _P(ctypes.c_uint64)],
     "hooke_with_center": [_JOB, _WORK, ctypes.c_void_p],
-    "hooke_evaluated": [_JOB, ctypes.c_double, ctypes.c_double, ctypes.c_uint64],
+    "hooke_evaluated_metrics": [_JOB, ctypes.c_double, ctypes.c_double, ctypes.c_uint64, _P(_Metric), ctypes.c_size_t],
+    "hooke_report_metrics": [_JOB, _P(_Metric), ctypes.c_size_t],
+    "hooke_stop": [_JOB],
+    "hooke_stopping": [_JOB, _P(ctypes.c_int)],
     "hooke_all_reduce": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int],
     "hooke_broadcast": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32],
     "hooke_all_gather": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int],
@@ -192,6 +199,10 @@ def load() -> ctypes.CDLL:
     raise Error(Code.NOT_FOUND, f"{LIBRARY} cannot be loaded. Tried:\n" + "\n".join(tried) + "\n" + advice)
 
 
+def _metrics(metrics: Mapping[str, float]) -> ctypes.Array:
+    return (_Metric * len(metrics))(*[_Metric(name.encode(errors="replace"), value) for name, value in metrics.items()])
+
+
 class Native:
     """One rank's part in its job. The calls of the library may raise hooke.Error. See hooke.h for what each of them
     does."""
@@ -206,6 +217,7 @@ class Native:
         self._mean_loss = ctypes.c_float()
         self._step = ctypes.c_uint64()
         self._due = ctypes.c_int()
+        self._stopping = ctypes.c_int()
         self._done = _Step()
 
     def in_own_process(self) -> bool:
@@ -297,8 +309,18 @@ class Native:
         if raised:
             raise raised[0]
 
-    def evaluated(self, accuracy: float, loss: float, samples: int) -> None:
-        self._call("hooke_evaluated", accuracy, loss, samples)
+    def evaluated(self, accuracy: float, loss: float, samples: int, metrics: Mapping[str, float]) -> None:
+        self._call("hooke_evaluated_metrics", accuracy, loss, samples, _metrics(metrics), len(metrics))
+
+    def report_metrics(self, metrics: Mapping[str, float]) -> None:
+        self._call("hooke_report_metrics", _metrics(metrics), len(metrics))
+
+    def stop(self) -> None:
+        self._call("hooke_stop")
+
+    def stopping(self) -> bool:
+        self._call("hooke_stopping", ctypes.byref(self._stopping))
+        return bool(self._stopping.value)
 
     def all_reduce(self, address: int, count: int, kind: str, reduction: str) -> None:
         if reduction not in REDUCTIONS:

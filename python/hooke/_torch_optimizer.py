@@ -4,7 +4,7 @@ import contextlib
 import functools
 import inspect
 import types
-from typing import List
+from typing import Dict, List
 
 import torch
 
@@ -72,3 +72,70 @@ def attach_zero_grad(optimizer: torch.optim.Optimizer, arena: Arena, after_zero)
         after_zero()
 
     optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
+
+
+class Steps:
+    """Decides when a step is complete: when every optimizer has stepped. And how many steps were skipped, after they had taken their samples.
+
+    An optimizer that a GradScaler skips is not called. If all optimizers step with the same gradients, a step that some
+    of them left out is not counted, like one that all have left out. Else the rest of it would be taken for the beginning
+    of the next step, from then on each step would be counted in its midst, and a state that is kept there would not be
+    whole. If each optimizer has a backward pass of its own, as in a GAN, steps that were left out cannot be told.
+    """
+
+    def __init__(self):
+        self.optimizers = 1
+        self.skipped = 0
+        self._stepped = set()  # Since the last counted step.
+        self._since_combined = set()  # Those that have stepped with the present gradients.
+        self._together = False  # All have once stepped with the same gradients.
+        self._uncounted = False  # The present gradients have not come to a counted step.
+        self._noted = False  # They are in `skipped` already.
+        self._perhaps_skipped = 0  # While it is not known whether all step together.
+
+    def saved(self) -> Dict[str, int]:
+        return {"skipped": self.skipped, "together": self._together}
+
+    def restore(self, saved: Dict[str, int]) -> None:
+        self.skipped, self._together = saved.get("skipped", 0), bool(saved.get("together"))
+
+    def combined(self) -> None:
+        """New gradients are there."""
+        self._since_combined.clear()
+        self._uncounted, self._noted = True, False
+
+    def zeroed(self) -> None:
+        """The gradients are dropped."""
+        if not self._uncounted or self._noted:
+            return
+        self._noted = True
+        if self._together or self.optimizers == 1:
+            self.skipped += 1
+        else:
+            self._perhaps_skipped += 1
+
+    def stepped(self, optimizer: int) -> bool:
+        """An optimizer has stepped. Returns whether the step is to be counted now."""
+        self._since_combined.add(optimizer)
+        if self._together:
+            self._stepped &= self._since_combined
+        self._stepped.add(optimizer)
+        complete = len(self._stepped) == self.optimizers
+        if not self._together and len(self._since_combined) == self.optimizers > 1:
+            self._learn_together(complete)
+        if not complete:
+            return False
+        if self._noted and (self._together or self.optimizers == 1):
+            self.skipped -= 1  # Gradients were zeroed between the steps of two optimizers.
+        self._uncounted = self._noted = False
+        self._perhaps_skipped = 0
+        self._stepped.clear()
+        return True
+
+    def _learn_together(self, complete: bool) -> None:
+        self._together = True
+        if complete:
+            self.skipped += self._perhaps_skipped
+        else:
+            # The step was counted before its last optimizer had stepped.
+            self._stepped.clear()

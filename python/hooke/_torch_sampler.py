@@ -47,7 +47,8 @@ class Sampler(torch.utils.data.Sampler):
 
     def __iter__(self) -> Iterator[int]:
         self._check_batch_size(sys._getframe(1).f_locals.get("self"))
-        per_epoch, first_step = self.steps_per_epoch(), self._job.first_step
+        self._job.begin()
+        per_epoch, first_step = self.steps_per_epoch(), self._job._first_position
         epoch = self._job._epoch
         if epoch is None:
             epoch = first_step // per_epoch + self._passes
@@ -65,6 +66,8 @@ class Sampler(torch.utils.data.Sampler):
         if first_step:
             job._resume_data()
         for step in range(first_step, steps):
+            if job.stopping:
+                return  # Another group has stopped the job. This comes to all ranks after the same step.
             for part in range(job.accumulate):
                 first = _job.first_sample(step, part, size, job.accumulate, job.rank, job.ranks, job.group, job.groups)
                 yield from indices[first : first + size].tolist()

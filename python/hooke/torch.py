@@ -25,7 +25,7 @@ import torch
 from hooke import _job, _torch_state
 from hooke._native import TYPES, Code, Error, Native, invalid, misuse
 from hooke._torch_arena import Arena
-from hooke._torch_optimizer import attach_step, attach_zero_grad, check_optimizers
+from hooke._torch_optimizer import Steps, attach_step, attach_zero_grad, check_optimizers
 from hooke._torch_sampler import Sampler
 
 __all__ = ["Code", "Error", "Job", "Sampler", "init"]
@@ -85,7 +85,7 @@ class Job(_job.Job):
         self.accumulate = 1
         self._model = self._arena = self._sampler = None
         self._optimizers: List[torch.optim.Optimizer] = []
-        self._stepped = set()  # Optimizers that have stepped since the last counted step.
+        self._steps = Steps()
         self._may_step = set()  # Optimizers that have not stepped since the gradients were combined.
         self._schedulers = _torch_state.Schedulers()
         self._to_keep = None  # Set if a state is due: the part of it that data loading would change.
@@ -120,6 +120,7 @@ class Job(_job.Job):
         self._registered = True
         self._devices = _torch_state.devices_of(model)
         self._model, self._optimizers, self.accumulate = model, optimizers, accumulate
+        self._steps.optimizers = len(optimizers)
         self._groups_known = [len(o.param_groups) for o in optimizers]
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
         self._share_the_rest()
@@ -253,6 +254,7 @@ class Job(_job.Job):
             self._loss, self._loss_sent = mean, True
         self._arena.scatter()
         self._backwards = 0
+        self._steps.combined()
         self._may_step.update(map(id, self._optimizers))
 
     @contextlib.contextmanager
@@ -301,9 +303,9 @@ class Job(_job.Job):
         if groups != self._groups_known:
             check_optimizers(self._optimizers, self._model, self._arena.index)
             self._groups_known = groups
-        self._stepped.add(id(optimizer))
-        if len(self._stepped) == len(self._optimizers):
-            self._stepped.clear()
+        counts = self._steps.stepped(id(optimizer))
+        self._skipped = self._steps.skipped
+        if counts:
             if self._loss_sent:
                 self._reported, self._loss_sent = math.nan, False
             self._end_step(self._sampler.batch_size * self.accumulate if self._sampler else 0)
@@ -312,6 +314,8 @@ class Job(_job.Job):
     def _after_zero(self) -> None:
         # A backward pass that failed did not get to its end.
         self._in_backward = False
+        self._steps.zeroed()
+        self._skipped = self._steps.skipped
 
     # ---- State for a restart ----
 
@@ -324,6 +328,7 @@ class Job(_job.Job):
         if not self._native.state_due():
             return
         self._to_keep = {
+            "steps": self._steps.saved(),
             "generators": _torch_state.generators(self._devices),
             "own_generators": self._objects.generators(),
             "buffers": {name: buffer.clone() for name, buffer in _torch_state.own_buffers(self._model, self._arena).items()},
@@ -339,6 +344,8 @@ class Job(_job.Job):
 
     def _restore(self, state: bytes, step: int) -> None:
         kept = _torch_state.decode(state)
+        self._steps.restore(kept.get("steps", {}))
+        self._skipped = self._steps.skipped
         if len(kept["optimizers"]) == len(self._optimizers):
             for optimizer, its_state in zip(self._optimizers, kept["optimizers"]):
                 optimizer.load_state_dict(its_state)
@@ -385,7 +392,7 @@ class Job(_job.Job):
     def evaluate(self, function: Callable[[torch.nn.Module], Any]):
         """Calls function(model) on the ranks of group 0, with the center's values, without gradients, in evaluation mode.
 
-        It returns an accuracy, or a dict of accuracy, loss and samples; rank 0's goes to the job. Random numbers that it
+        It returns an accuracy, or a dict of numbers: accuracy, loss, samples, and metrics of its own; rank 0's go to the job. Random numbers that it
         draws do not count for training. All ranks call evaluate(). It returns what the function returned; None in other groups, and if a server is away.
         """
 

@@ -20,6 +20,8 @@ class FakeNative:
         self.on_combine = None  # If set: called in each combine with (address of gradient, count) of all parameters.
         self.server_away = False
         self.notices, self.evaluations, self.losses, self.plan = [], [], [], None
+        self.metrics, self.metrics_of_evaluations = {}, []
+        self.stops_at = math.inf  # After so many steps another group has stopped the job.
         self._place = PLACE._replace(**place)
         self._memory = []
         self._pid = os.getpid()
@@ -100,8 +102,18 @@ class FakeNative:
             self._see_values()
             work()
 
-    def evaluated(self, accuracy, loss, samples):
+    def evaluated(self, accuracy, loss, samples, metrics):
         self.evaluations.append((accuracy, loss, samples))
+        self.metrics_of_evaluations.append(metrics)
+
+    def report_metrics(self, metrics):
+        self.metrics.update(metrics)
+
+    def stop(self):
+        self.calls.append("stop")
+
+    def stopping(self):
+        return self.steps >= self.stops_at
 
     def all_reduce(self, address, count, kind, reduction):
         self.calls.append(f"all_reduce {count} {kind} {reduction}")

@@ -44,7 +44,10 @@ class Frameworks(unittest.TestCase):
         alone = self.loss(*program, "--batch=32")
         two_ranks = self.loss(*MPIRUN, "-n", "2", *program, "--batch=16")
         job = self.loss(str(PROGRAMS / "hooke"), "run", "--ranks=2", "--rule=average", "--interval=5", "--", *program, "--batch=16")
-        print(f"{package}: loss {alone} alone, {two_ranks} with two ranks, {job} in a job", flush=True)
+        # There the servers step, and the program must not.
+        servers = self.loss(str(PROGRAMS / "hooke"), "run", "--ranks=2", "--rule=async", "--interval=5", "--", *program, "--batch=16")
+        print(f"{package}: loss {alone} alone, {two_ranks} with two ranks, {job} in a job, {servers} if servers step", flush=True)
+        self.assertLess(servers, 1)
         self.assertAlmostEqual(alone, two_ranks, delta=1e-5)
         self.assertAlmostEqual(alone, job, delta=1e-5)
         self.assertLess(alone, 0.6)

@@ -56,6 +56,31 @@ class Arrays(unittest.TestCase):
         parameters["w"] -= numpy.float16(0.5)
         self.assertEqual((parameters["w"].tolist(), parameters["b"].tolist(), job.buffers["mean"].tolist()), ([0.5] * 3, [1] * 5, [1]))
 
+    def test_metrics(self):
+        native = FakeNative()
+        job = hooke.numpy.Job(native)
+        job.metrics({"learning rate": numpy.float32(0.5), "perplexity": 30}, perplexity=numpy.array([21.5]))
+        self.assertEqual(native.metrics, {"learning rate": 0.5, "perplexity": 21.5})
+        for values, said in (({"norm": "x"}, "norm is 'x', which is no number"), ({"norm": numpy.zeros(2)}, "no number"), ({3: 1}, "the name 3 is no str")):
+            with self.assertRaisesRegex(hooke.Error, said):
+                job.metrics(values)
+
+    def test_stop(self):
+        """A program without epochs looks at job.stopping."""
+        native = FakeNative()
+        job = hooke.numpy.Job(native)
+        with self.assertRaisesRegex(hooke.Error, "no model yet"):
+            job.stop()
+        self.assertFalse(job.stopping)
+        job.register({"w": numpy.ones(1, numpy.float32)})
+        job.stop()
+        self.assertIn("stop", native.calls)
+        native.stops_at = 2
+        while not job.stopping:
+            job.combine()
+            job.end_step()
+        self.assertEqual(job.step, 2)
+
     def test_misuse(self):
         job = hooke.numpy.Job(FakeNative())
         with self.assertRaisesRegex(hooke.Error, "no model yet"):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """hooke.torch with a stand-in for the library: which samples a rank takes, restarts, and evaluation."""
 
+import math
 import pathlib
 import sys
 import unittest
@@ -36,8 +37,11 @@ class Evaluation(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             job.evaluate(lambda m: 1 / 0)
         self.assertEqual([m.training for m in model], [True, False, True, True])
-        with self.assertRaisesRegex(hooke.Error, "acuracy"):
-            job.evaluate(lambda m: {"acuracy": 1})
+        job.evaluate(lambda m: {"perplexity": torch.tensor(21.5), "samples": 3})
+        self.assertTrue(math.isnan(native.evaluations[2][0]))
+        self.assertEqual((native.evaluations[2][2], native.metrics_of_evaluations), (3, [{}, {}, {"perplexity": 21.5}]))
+        with self.assertRaisesRegex(hooke.Error, "perplexity is 'low', which is no number"):
+            job.evaluate(lambda m: {"perplexity": "low"})
 
     def test_server_away_other_groups_and_other_ranks(self):
         job, native, _, _ = wrapped()
@@ -138,9 +142,24 @@ class Sampling(unittest.TestCase):
             train(model, optimizer, 3)
             if epoch == 1:
                 job.stop()
-        self.assertEqual((epoch, native.calls[-1]), (1, "finish"))
+        self.assertEqual((epoch, native.calls[-2:]), (1, ["stop", "finish"]))
         # That an epoch has fewer steps than planned is noticed, but not for the last one.
         self.assertEqual(len(native.notices), 1)
+
+    def test_other_group_stops_the_job(self):
+        """The epoch ends at once, and no other one begins."""
+        for workers in (0, 2):
+            job, native, model, optimizer = wrapped(ranks=1, groups=2)
+            native.stops_at = 5
+            sampler = job.sampler(64, batch_size=4)
+            steps = 0
+            for _ in job.epochs(5):
+                for _ in DataLoader(range(64), batch_size=4, sampler=sampler, num_workers=workers):
+                    train(model, optimizer, 1)
+                    steps += 1
+            # Batches that the loader's workers have begun still come.
+            self.assertEqual(steps, 5 if workers == 0 else 8)
+            self.assertEqual((native.calls[-2:], native.notices), (["stop", "finish"], []))
 
     def test_accumulation_that_nobody_told_is_noticed(self):
         job, native, model, optimizer = wrapped()
@@ -150,6 +169,81 @@ class Sampling(unittest.TestCase):
                 if number % 8 == 0:
                     train(model, optimizer, 1)
         self.assertIn("accumulate=n", native.notices[0])
+
+
+class SkippedSteps(unittest.TestCase):
+    """Optimizers that a GradScaler skips in some steps."""
+
+    def train(self, due=(), kept=None, values=None, first_step=0):
+        """Trains with two optimizers. Returns the batches that it took, the library, the parameters, and those after the steps `due`."""
+        torch.manual_seed(3)
+        native = FakeNative(first_step=first_step)
+        native.kept, native.due_after = kept, set(due)
+        model = nn.Linear(2, 3)
+        if values:
+            model.load_state_dict(values)
+        optimizers = [torch.optim.Adam([model.weight], 0.1), torch.optim.SGD([model.bias], 0.1, momentum=0.9)]
+        job = hooke.torch.Job(native)
+        job.wrap(model, optimizers)
+        data = TensorDataset(torch.arange(48.0).reshape(24, 2))
+        sampler = job.sampler(data, batch_size=2)
+        taken, after = [], {}
+        own_end_step = native.end_step
+
+        def end_step(*arguments):
+            step = own_end_step(*arguments)
+            after[step] = {name: value.clone() for name, value in model.state_dict().items()}
+            return step
+
+        native.end_step = end_step
+        for _ in job.epochs(3):
+            for (x,) in DataLoader(data, batch_size=2, sampler=sampler):
+                taken.append(x.tolist())
+                model(x / 48).square().sum().backward()
+                for index, optimizer in enumerate(optimizers):
+                    if int(x.sum()) % 5 not in (index, 3):  # Some leave out the first, some the second, some both.
+                        optimizer.step()
+                for optimizer in optimizers:
+                    optimizer.zero_grad()
+        self.assertEqual(native.notices, [])
+        return taken, native, model.state_dict(), after
+
+    def test_restart_is_exact(self):
+        taken, native, parameters, after = self.train(due=range(1, 40))
+        self.assertEqual(len(taken), 36)
+        self.assertLess(native.steps, 30)
+        for step, state in sorted(native.saved.items()):
+            again, _, ends, _ = self.train(kept=(state, step), values=after[step], first_step=step)
+            self.assertEqual(taken[-len(again) :] if again else [], again, step)
+            for name, value in parameters.items():
+                self.assertTrue(torch.equal(value, ends[name]), f"{name} after a restart at step {step}")
+
+    def test_counts(self):
+        """(optimizers, what happens: c new gradients, z zeroed, a number: that optimizer steps) -> (counted after, skipped)."""
+        table = [
+            (1, "c0z c0z", [1, 4], 0),
+            (1, "c0z cz c0z", [1, 6], 1),
+            (1, "cc0z cc0z", [2, 6], 0),  # Two backward passes in each step.
+            (2, "c01z c01z", [2, 6], 0),
+            (2, "c0z1z c0z1z", [3, 8], 0),
+            (2, "c01z c1z c01z", [2, 9], 1),
+            (2, "c01z c0z c01z", [2, 9], 1),
+            (2, "cz cz c01z", [6], 2),
+            (2, "c1z c01z c01z", [4, 9], 0),  # Counted too early once, before it is known that they step together.
+            (2, "c0zc1z c0zc1z", [4, 10], 0),  # As in a GAN.
+        ]
+        for optimizers, events, counted, skipped in table:
+            steps = hooke.torch.Steps()
+            steps.optimizers = optimizers
+            found = []
+            for at, event in enumerate(events.replace(" ", "")):
+                if event == "c":
+                    steps.combined()
+                elif event == "z":
+                    steps.zeroed()
+                elif steps.stepped(int(event)):
+                    found.append(at)
+            self.assertEqual((found, steps.skipped), (counted, skipped), events)
 
 
 class State(unittest.TestCase):

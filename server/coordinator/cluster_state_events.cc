@@ -1,10 +1,15 @@
 // ClusterState: the events that workers report about their groups.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "job/metric.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/profile_check.h"
 #include "wire/utc_time.h"
@@ -27,6 +32,21 @@ bool LacksServer(const v1::RankFailed& failed, const std::vector<JobServer>& ser
   const auto code = static_cast<absl::StatusCode>(failed.code());
   if (code != absl::StatusCode::kUnavailable && code != absl::StatusCode::kDeadlineExceeded) return false;
   return IsAddressOf(servers, failed.server());
+}
+
+// Example: "center test accuracy 88.12 %, loss 0.3333, 10000 samples, at step 7, epoch 1.00". A user's program may know
+// only some of that, or metrics of its own instead.
+std::string EvaluationText(const v1::CenterEvaluated& result) {
+  std::vector<std::string> parts;
+  if (!std::isnan(result.accuracy()))
+    parts.push_back(absl::StrFormat("test accuracy %.2f %%", 100 * result.accuracy()));
+  if (result.samples() > 0) {
+    parts.push_back(absl::StrFormat("loss %.4f", result.loss()));
+    parts.push_back(absl::StrCat(result.samples(), " samples"));
+  }
+  if (!result.metrics().empty()) parts.push_back(MetricsText(result.metrics()));
+  parts.push_back(absl::StrFormat("at step %d, epoch %.2f", result.step(), result.epoch()));
+  return absl::StrCat("center ", absl::StrJoin(parts, ", "));
 }
 
 }  // namespace
@@ -153,6 +173,7 @@ void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankRepor
 void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now) {
   LiveGroup& live = job.live[group.group];
   live.progress = progress;
+  *live.progress.mutable_metrics() = AllowedMetrics(progress.metrics());
   live.has_progress = true;
   Changed(job);
   const bool trains = group.task == v1::GroupStart::TRAIN;
@@ -185,12 +206,9 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
 
 void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now) {
   job.record.center = result;
+  *job.record.center->mutable_metrics() = AllowedMetrics(result.metrics());
   group.evaluated = true;
-  std::string text = absl::StrFormat("center test accuracy %.2f %%, ", 100 * result.accuracy());
-  // A user's program may know only the accuracy.
-  if (result.samples() > 0) absl::StrAppendFormat(&text, "loss %.4f, %d samples, ", result.loss(), result.samples());
-  absl::StrAppendFormat(&text, "at step %d, epoch %.2f", result.step(), result.epoch());
-  Notice(job, text, now);
+  Notice(job, EvaluationText(*job.record.center), now);
   Store(job);
 }
 

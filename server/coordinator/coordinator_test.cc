@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "job/job_defaults.h"
@@ -479,6 +481,38 @@ TEST_F(CoordinatorTest, ForgetsAgainWhatADiskKept) {
   Pass(absl::Seconds(61), {});
   EXPECT_EQ(coordinator_->List(SIZE_MAX, now_).jobs.size(), 1u);
   EXPECT_EQ(Stored().size(), 1u);
+}
+
+// Of a rank's metrics the coordinator keeps those that are allowed, and shows them with progress and evaluations.
+TEST_F(CoordinatorTest, MetricsOfAProgram) {
+  FakeWorker w1("w1", 4);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  const auto add = [](const std::string& name, double value, google::protobuf::RepeatedPtrField<v1::Metric>* metrics) {
+    v1::Metric* metric = metrics->Add();
+    metric->set_name(name);
+    metric->set_value(value);
+  };
+  v1::RankEvent progress;
+  progress.mutable_progress()->set_step(1);
+  progress.mutable_progress()->set_phase(v1::RankProgress::COMPUTE);
+  v1::RankEvent evaluated;
+  evaluated.mutable_evaluated()->set_accuracy(std::numeric_limits<double>::quiet_NaN());
+  evaluated.mutable_evaluated()->set_step(7);
+  for (auto* metrics :
+       {progress.mutable_progress()->mutable_metrics(), evaluated.mutable_evaluated()->mutable_metrics()}) {
+    add("", 1, metrics);
+    add("\x1b[2J", 1, metrics);
+    for (int i = 0; i < 1000; ++i) add("perplexity", 21.5, metrics);
+  }
+  w1.Send({id, 0, 1}, 0, progress, now_);
+  w1.Send({id, 0, 1}, 0, evaluated, now_);
+  for (const auto& metrics : {Status(id).groups(0).progress().metrics(), Status(id).center().metrics()}) {
+    ASSERT_EQ(metrics.size(), 1);
+    EXPECT_EQ(metrics[0].name(), "perplexity");
+  }
+  EXPECT_THAT(Log(id), HasSubstr("coordinator center perplexity 21.5, at step 7, epoch 0.00"));
 }
 
 }  // namespace

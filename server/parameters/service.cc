@@ -143,6 +143,7 @@ grpc::Status ParameterService::Pace(grpc::ServerContext* context, const v1::Pace
   if (!pace.ok()) return Reply(*context, "Pace", pace.status());
   response->set_next_fragment(pace->next_fragment);
   response->set_fastest_steps_per_second(pace->fastest_steps_per_second);
+  response->set_stops(pace->stops);
   return grpc::Status::OK;
 }
 
@@ -188,7 +189,21 @@ grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::Save
   if (absl::Status status = CheckJobId(request->sender().job_id()); !status.ok()) {
     return Reply(*context, "Save", status);
   }
+  // Before the disk is written, because other groups may be waiting.
+  if (absl::Status status = NoteEnd(*request); !status.ok()) return Reply(*context, "Save", status);
   return Reply(*context, "Save", options_.store->Save(request->sender()));
+}
+
+// Ends the sender's group, if the request says so. If the shard is not there, Save itself says what to do. If it is,
+// but does not know this start of the group, the server has gone back, which the group finds out after Save.
+absl::Status ParameterService::NoteEnd(const v1::SaveRequest& request) const {
+  const v1::Sender& sender = request.sender();
+  if (!request.ends()) return absl::OkStatus();
+  const absl::StatusOr<std::shared_ptr<Shard>> shard = options_.store->Find(sender);
+  if (!shard.ok()) return absl::OkStatus();
+  const Speaker speaker = {sender.group(), sender.rank(), sender.incarnation()};
+  absl::Status status = (*shard)->EndGroup(speaker, request.stops());
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
 grpc::Status ParameterService::Reply(const grpc::ServerContext& context, absl::string_view call,

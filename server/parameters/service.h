@@ -52,6 +52,7 @@ class ParameterService final : public v1::ParameterServer::Service {
   // Gets messages as raw bytes.
   grpc::Status RunInitialize(grpc::ServerContext* context, grpc::ServerReader<grpc::ByteBuffer>* reader);
 
+  absl::Status NoteEnd(const v1::SaveRequest& request) const;
   // Calls ReplyTo.
   grpc::Status Reply(const grpc::ServerContext& context, absl::string_view call, const absl::Status& status) const;
 

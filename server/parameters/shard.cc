@@ -34,6 +34,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
       book_({plan_.job.groups(), plan_.job.ranks(), rule_->traits().in_rounds ? plan_.blocks.size() : 0,
              plan_.rule.round, rule_->traits().drops_late}),
       paces_(plan_.job.groups()),
+      ended_(plan_.job.groups()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
       told_(plan_.job.groups()) {
   static_assert(sizeof(Block) + RoundBook::kBlockBytes <= kBlockObjectBytes, "the plan counts them");
@@ -68,12 +69,25 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
   if (attached.answer == AttachAnswer::kReady && blocks() > 0) {
     absl::MutexLock lock(&book_mutex_);
     // A group also attaches after its last step, to see whether that step is saved. No group may wait for it then.
-    if (!IsLastStep(attached.last_sequence)) book_.roster().Enter(speaker.group, attached.last_sequence);
+    const bool ended = IsLastStep(attached.last_sequence) || ended_[speaker.group] == speaker.incarnation;
+    if (!ended) book_.roster().Enter(speaker.group, attached.last_sequence);
     begins = book_.Begin(speaker.group, {speaker.incarnation, attached.last_sequence});
   }
   if (begins) NoteBegun(speaker.group);
   LookAgain();  // Turns of an earlier incarnation may be waiting, and must end.
   return attached;
+}
+
+absl::Status Shard::EndGroup(const Speaker& speaker, bool stops) {
+  if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
+  {
+    absl::MutexLock lock(&book_mutex_);
+    ended_[speaker.group] = speaker.incarnation;
+    book_.roster().End(speaker.group);
+    stops_ = stops_ || stops;
+  }
+  LookAgain();  // Rounds may be complete without the group.
+  return absl::OkStatus();
 }
 
 // Marks all updates so far as seen by the group, because it is about to read the center.
@@ -95,6 +109,7 @@ absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speak
     absl::MutexLock lock(&book_mutex_);
     if (steps_per_second > 0) paces_[speaker.group] = {steps_per_second, now};
     pace.fastest_steps_per_second = FastestPace(paces_, now, kPaceMemory);
+    pace.stops = stops_;
   }
   // Count the rounds of the first rank's blocks, because it has blocks of every fragment that is not empty.
   const Range common = Intersect(plan_.partition.SliceBlocks({0, plan_.job.ranks()}), plan_.blocks);

@@ -88,10 +88,16 @@ class Shard {
   struct Pace {
     uint32_t next_fragment = 0;
     double fastest_steps_per_second = 0;
+    bool stops = false;  // EndGroup was called with `stops`.
   };
   absl::StatusOr<Pace> TellPace(absl::Time now, const Speaker& speaker, double steps_per_second);
   // Speeds that were reported longer ago than this do not count.
   static constexpr absl::Duration kPaceMemory = absl::Minutes(10);
+
+  // Records that this start of the speaker's group has made its last exchange: no other group waits for it any more.
+  // With `stops`, the whole job is to stop, and TellPace says so from then on. Idempotent. Errors are those of
+  // CheckSpeaker. A snapshot does not have it.
+  absl::Status EndGroup(const Speaker& speaker, bool stops) ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
   // Writes the initial values of one block and renews the speaker's lease. UNAVAILABLE: `speaker` has no right to
   // initialize; attach again. INVALID_ARGUMENT: the block or a value is not allowed.
@@ -310,6 +316,9 @@ class Shard {
   mutable absl::Mutex book_mutex_;
   RoundBook book_ ABSL_GUARDED_BY(book_mutex_);
   std::vector<GroupPace> paces_ ABSL_GUARDED_BY(book_mutex_);  // Indexed by group.
+  // For each group: the incarnation for which EndGroup was called last; 0: none.
+  std::vector<uint32_t> ended_ ABSL_GUARDED_BY(book_mutex_);
+  bool stops_ ABSL_GUARDED_BY(book_mutex_) = false;  // The whole job is to stop.
 
   mutable absl::Mutex mutex_;
   AttachState attach_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -108,6 +109,23 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "COMPRESSION_"));
 }
 
+// Example: "100 steps". Groups whose length is not known have all but endless epochs.
+std::string LengthText(const v1::JobSpecForShard& job) {
+  if (job.steps_per_epoch() == std::numeric_limits<uint64_t>::max()) return "an unknown number of steps";
+  if (job.epochs() == 1) return absl::StrCat(job.steps_per_epoch(), " steps");
+  return absl::StrCat(job.epochs(), " epochs of ", job.steps_per_epoch(), " steps");
+}
+
+// Compares the lengths of the groups' training. A program may get its own wrong, so the text says what to mend there.
+absl::Status CompareLengths(const v1::JobSpecForShard& center, const v1::JobSpecForShard& group) {
+  if (center.epochs() == group.epochs() && center.steps_per_epoch() == group.steps_per_epoch()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this group is to train ", LengthText(group), ", but the first group of the job ",
+                   LengthText(center), ": under the rule ", RuleText(center.rule()),
+                   " servers count the steps of all groups alike, so give hooke_begin the same plan in all groups (in "
+                   "Python: the same number of epochs, samples and batch_size, or the same steps_total)"));
+}
+
 // Compares the fields that were not compared before, and names the first that differs.
 absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard group) {
   group.set_compression(center.compression());  // The compression was compared before. Unset and none mean the same.
@@ -194,6 +212,7 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
   if (center.job.alpha() != group.job.alpha()) return Differs("alpha", center.job.alpha(), group.job.alpha());
   // Compare the model before the rest: a group with another model has other numbers as a consequence.
   if (absl::Status status = CompareLayouts(center.layout, group.layout); !status.ok()) return status;
+  if (absl::Status status = CompareLengths(center.job, group.job); !status.ok()) return status;
   return CompareRest(center.job, group.job);
 }
 

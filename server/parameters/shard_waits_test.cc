@@ -54,6 +54,43 @@ TEST(ShardWaits, NoStepWithoutAQuorum) {
   EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
 }
 
+// A group that stops early is not needed for the quorum any more, and not by a round that waits for it already. It also
+// attaches after its end, to see whether that is saved. A later start of it is awaited again.
+TEST(ShardWaits, NobodyWaitsForAGroupThatStoppedEarly) {
+  v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::SYNC, 2);
+  request.mutable_job()->set_quorum(2);
+  const auto shard = MakeRoundsShard(request);
+  absl::Status status = absl::UnknownError("");
+  std::thread waiting([&] { status = Send(*shard, {0, 0, 1}, 1, 1).status(); });
+  ASSERT_TRUE(shard->EndGroup({1, 0, 1}, false).ok());
+  waiting.join();
+  EXPECT_TRUE(status.ok()) << status;
+  ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 1}, kLease).ok());
+  EXPECT_TRUE(Send(*shard, {0, 0, 1}, 2, 1).ok());
+  ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {1, 0, 2}, kLease).ok());
+  std::thread again([&] { status = Send(*shard, {0, 0, 1}, 3, 1).status(); });
+  EXPECT_TRUE(Send(*shard, {1, 0, 2}, 1, 1).ok());
+  again.join();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(shard->updates(), 3u) << "the third round had both groups";
+}
+
+// Only the present start of a group can end it. The job is to stop once a group says so.
+TEST(ShardWaits, AGroupStopsTheJob) {
+  const auto shard = MakeRoundsShard(MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2));
+  const auto stops = [&shard] { return shard->TellPace(absl::UnixEpoch(), {1, 0, 1}, 0)->stops; };
+  EXPECT_FALSE(stops());
+  ASSERT_TRUE(shard->Attach(absl::UnixEpoch(), {0, 0, 2}, kLease).ok());
+  EXPECT_EQ(shard->EndGroup({0, 0, 1}, true).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(shard->EndGroup({0, 0, 3}, true).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(shard->EndGroup({2, 0, 1}, true).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(shard->EndGroup({0, 0, 2}, false).ok());
+  EXPECT_FALSE(stops());
+  EXPECT_TRUE(shard->EndGroup({0, 0, 2}, true).ok());
+  EXPECT_TRUE(shard->EndGroup({0, 0, 2}, false).ok());
+  EXPECT_TRUE(stops());
+}
+
 // A group that has made its last step is not needed for the quorum any more: the other group makes its steps alone.
 TEST(ShardWaits, AQuorumOfThoseThatRemain) {
   v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::SYNC, 2);

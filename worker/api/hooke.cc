@@ -364,7 +364,37 @@ hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* 
 }
 
 hooke_code hooke_evaluated(hooke_job* job, double accuracy, double loss, uint64_t samples) {
-  return Guarded(job, [&] { return job->rank->Evaluated(accuracy, loss, samples); });
+  return hooke_evaluated_metrics(job, accuracy, loss, samples, nullptr, 0);
+}
+
+hooke_code hooke_evaluated_metrics(hooke_job* job, double accuracy, double loss, uint64_t samples,
+                                   const hooke_metric* metrics, size_t count) {
+  return Guarded(job, [&] {
+    if (metrics == nullptr && count > 0) {
+      return absl::InvalidArgumentError("hooke_evaluated_metrics: `metrics` is NULL");
+    }
+    return job->rank->Evaluated(accuracy, loss, samples, {metrics, count});
+  });
+}
+
+hooke_code hooke_report_metrics(hooke_job* job, const hooke_metric* metrics, size_t count) {
+  return Guarded(job, [&] {
+    if (metrics == nullptr && count > 0) return absl::InvalidArgumentError("hooke_report_metrics: `metrics` is NULL");
+    return job->rank->Report({metrics, count});
+  });
+}
+
+hooke_code hooke_stop(hooke_job* job) {
+  return Guarded(job, [&] { return job->rank->Stop(); });
+}
+
+hooke_code hooke_stopping(hooke_job* job, int* stopping) {
+  return Guarded(job, [&] {
+    if (stopping == nullptr) return absl::InvalidArgumentError("hooke_stopping: `stopping` is NULL");
+    const absl::StatusOr<bool> is_stopping = job->rank->Stopping();
+    if (is_stopping.ok()) *stopping = *is_stopping ? 1 : 0;
+    return is_stopping.status();
+  });
 }
 
 hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_type type, hooke_reduction reduction) {

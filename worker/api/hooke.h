@@ -17,6 +17,7 @@
  *     (the program's own optimizer changes the parameters, unless the servers do so: hooke_place.steps_locally)
  *     hooke_end_step        count the step, and exchange with the servers if it is time
  *     hooke_save_state      if hooke_state_due: keep the program's own state for a restart; optional
+ *     (leave the loop if hooke_stopping says so; optional)
  *   hooke_finish    the last exchange; the servers write the center to disk
  *   hooke_leave     leave the group; or hooke_leave_at_exit
  *
@@ -167,9 +168,9 @@ typedef struct hooke_tensor {
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 
 /*
- * What the program knows of its own length; the same in all groups. Give zeros for what it does not know. Other groups
- * do not wait for a group that has made steps_total steps. If steps_total is 0, they wait for an ended group once, for
- * averaging.grace_seconds.
+ * What the program knows of its own length. Give zeros for what it does not know. Under rules by which servers step the
+ * center, all but `elastic` and `none`, it is the same in all groups; if not, hooke_begin fails. Other groups do not
+ * wait for a group that has made steps_total steps, or after its hooke_finish.
  */
 typedef struct hooke_plan {
   uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
@@ -183,7 +184,8 @@ typedef struct hooke_plan {
  * done already in earlier starts.
  *
  * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the job
- * needs steps_per_epoch, or has another collectives.aggregation than `allreduce`, or another group's plan differs.
+ * needs steps_per_epoch, or has another collectives.aggregation than `allreduce`, or another group's plan differs; the
+ * message has both lengths.
  */
 hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
 
@@ -230,6 +232,22 @@ hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step
  * HOOKE_FAILED_PRECONDITION: called at another time.
  */
 hooke_code hooke_values_due(hooke_job* job, int* due);
+
+/*
+ * Says that the whole job is to stop before its last step, for instance because an evaluation is good enough. Not
+ * collective; one rank of one group is enough. The job then ends as one that has made all of its steps.
+ * HOOKE_FAILED_PRECONDITION: training has not begun.
+ */
+hooke_code hooke_stop(hooke_job* job);
+
+/*
+ * Returns 1 in `*stopping` if the job is to stop. Not collective; the same on all ranks of the group, because it
+ * changes only in hooke_combine. The program then calls hooke_finish after the step, instead of making more steps. The
+ * group's other ranks learn of a hooke_stop in the next hooke_combine. Other groups learn of it after the hooke_finish
+ * of the group that stops, within about a second. Groups that have not stopped train on, and nobody waits for those
+ * that have.
+ */
+hooke_code hooke_stopping(hooke_job* job, int* stopping);
 
 /* ---- The program's own state ---- */
 
@@ -283,6 +301,19 @@ hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* 
 /* Reports an evaluation of the center to the job; `hooke watch` shows it. Not collective; rank 0's report counts. */
 hooke_code hooke_evaluated(hooke_job* job, double accuracy, double loss, uint64_t samples);
 
+/* A number under a name: 1 to 64 bytes of visible UTF-8. NaN and infinity are allowed. */
+typedef struct hooke_metric {
+  const char* name;
+  double value;
+} hooke_metric;
+
+/*
+ * Does what hooke_evaluated does, with further numbers, at most 32. `accuracy` and `loss` may be NaN, and `samples` 0,
+ * if there are none. HOOKE_INVALID_ARGUMENT: a name is not allowed, or there are too many; nothing was reported.
+ */
+hooke_code hooke_evaluated_metrics(hooke_job* job, double accuracy, double loss, uint64_t samples,
+                                   const hooke_metric* metrics, size_t count);
+
 /* ---- Collectives for the program's own needs, on any host memory ---- */
 
 typedef enum hooke_reduction { HOOKE_SUM = 0, HOOKE_MEAN = 1, HOOKE_MIN = 2, HOOKE_MAX = 3 } hooke_reduction;
@@ -298,6 +329,14 @@ hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_
 hooke_code hooke_barrier(hooke_job* job);
 
 /* ---- Reports and the end ---- */
+
+/*
+ * Reports metrics of the program's own, for instance its perplexity. `hooke watch` and `hooke jobs` show the last value
+ * of each name beside the group's loss. Not collective; rank 0's count. May be called at any time after hooke_join, and
+ * costs little. HOOKE_INVALID_ARGUMENT: a name is not allowed, or the group has 32 metrics of other names already;
+ * those before it in `metrics` were taken.
+ */
+hooke_code hooke_report_metrics(hooke_job* job, const hooke_metric* metrics, size_t count);
 
 /* Sends a text in UTF-8 to the job's log, as one line. Not collective. */
 hooke_code hooke_notice(hooke_job* job, const char* text);

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "algorithms/rule_facts.h"
 #include "job/job_defaults.h"
+#include "job/metric.h"
 #include "job/visible_text.h"
 #include "mpi_group/data_type.h"
 #include "mpi_group/tensor_list.h"
@@ -66,6 +67,9 @@ absl::Status CheckTensor(size_t index, const hooke_tensor& tensor) {
 NamedShape ShapeOf(const hooke_tensor& tensor) {
   return {tensor.name, std::vector<uint64_t>(tensor.shape, tensor.shape + tensor.dimensions)};
 }
+
+// "" is not allowed as a name, and so is none.
+absl::string_view NameOf(const hooke_metric& metric) { return metric.name == nullptr ? "" : metric.name; }
 
 // Returns one line with all properties in which the ranks' tensors must be equal.
 std::string Describe(const hooke_tensor& tensor) {
@@ -248,6 +252,7 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   if (!options.ok()) return Note(options.status());
   options->rhythm.steps_total = plan.steps_total > 0 ? plan.steps_total : kEndless;
   options->optimizer = std::nullopt;
+  options->learns_of_stops = job_.groups().count() > 1;
   center_ = DialCenter(start_, job_, numbers, layout_, std::nullopt, deps_.dial);
   if (absl::Status status = AwaitOthers(*deps_.group, start_); !status.ok()) return Note(status);
   training_ = std::make_unique<GroupTraining>(
@@ -370,9 +375,15 @@ absl::Status RankJob::WithCenter(const std::function<absl::Status()>& work) {
   return Note(training_->WithCenter(absl::StrCat("was not looked at after step ", step_), work));
 }
 
-absl::Status RankJob::Evaluated(double accuracy, double loss, uint64_t samples) {
-  if (deps_.group->rank() != 0) return absl::OkStatus();
+absl::Status RankJob::Evaluated(double accuracy, double loss, uint64_t samples,
+                                absl::Span<const hooke_metric> metrics) {
   v1::CenterEvaluated evaluated;
+  for (const hooke_metric& metric : metrics) {
+    if (absl::Status status = SetMetric(NameOf(metric), metric.value, *evaluated.mutable_metrics()); !status.ok()) {
+      return status;
+    }
+  }
+  if (deps_.group->rank() != 0) return absl::OkStatus();
   evaluated.set_step(step_);
   evaluated.set_epoch(Epoch(step_));
   evaluated.set_accuracy(accuracy);
@@ -380,6 +391,27 @@ absl::Status RankJob::Evaluated(double accuracy, double loss, uint64_t samples) 
   evaluated.set_samples(samples);
   deps_.reporter->Evaluated(evaluated);
   return absl::OkStatus();
+}
+
+absl::Status RankJob::Report(absl::Span<const hooke_metric> metrics) {
+  for (const hooke_metric& metric : metrics) {
+    if (absl::Status status = deps_.reporter->SetMetric(NameOf(metric), metric.value); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankJob::Stop() {
+  if (!lost_.ok()) return lost_;
+  if (training_ == nullptr || stage_ == Stage::kRegistered) {
+    return absl::FailedPreconditionError("hooke_stop: training has not begun; call hooke_begin first");
+  }
+  training_->Stop();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RankJob::Stopping() const {
+  if (!lost_.ok()) return lost_;
+  return training_ != nullptr && training_->stopping();
 }
 
 absl::Status RankJob::Collective(const std::function<absl::Status(Group& group)>& call) {

@@ -58,7 +58,10 @@ class RankJob {
   absl::Status SaveState(absl::string_view own);
   absl::StatusOr<std::optional<GroupTraining::OwnState>> SavedState() const;
   absl::Status WithCenter(const std::function<absl::Status()>& work);
-  absl::Status Evaluated(double accuracy, double loss, uint64_t samples);
+  absl::Status Evaluated(double accuracy, double loss, uint64_t samples, absl::Span<const hooke_metric> metrics);
+  absl::Status Report(absl::Span<const hooke_metric> metrics);
+  absl::Status Stop();
+  absl::StatusOr<bool> Stopping() const;
   // Runs `call`, which makes a collective of the program's own.
   absl::Status Collective(const std::function<absl::Status(Group& group)>& call);
   absl::Status Finish();

@@ -170,6 +170,68 @@ TEST_F(RankJobTest, CombinesGradients) {
   }
 }
 
+// The program's metrics come with the progress, and those of an evaluation with it. Misuse says what is allowed.
+TEST_F(RankJobTest, ReportsMetrics) {
+  Run(2, [&](RankJob& job, Program& program, int rank) {
+    Begin(job, program, {});
+    for (const double value : {30.0, 21.5}) {
+      const hooke_metric metrics[] = {{"perplexity", value}, {"learning rate", 0.5}};
+      EXPECT_TRUE(job.Report(metrics).ok());
+    }
+    const hooke_metric bad[] = {{rank == 0 ? nullptr : "a\nb", 1}};
+    for (const absl::Status& status : {job.Report(bad), job.Evaluated(0, 0, 0, bad)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("1 to 64 bytes of visible UTF-8"));
+    }
+    Train(job, program, 1, 3);
+    EXPECT_TRUE(job.Finish().ok());
+  });
+  absl::MutexLock lock(&mutex_);
+  ASSERT_EQ(progress_.metrics_size(), 2);
+  EXPECT_EQ(progress_.metrics(0).name(), "perplexity");
+  EXPECT_EQ(progress_.metrics(0).value(), 21.5);
+}
+
+// A rank's wish to stop comes to all ranks with the next gradients.
+TEST_F(RankJobTest, OneRankStopsTheGroup) {
+  for (const bool with_server : {false, true}) {
+    if (with_server) UseServer();
+    Run(3, [&](RankJob& job, Program& program, int rank) {
+      EXPECT_EQ(job.Stop().code(), absl::StatusCode::kFailedPrecondition);
+      Begin(job, program, {100, 0});
+      Train(job, program, 4, 3);
+      EXPECT_FALSE(*job.Stopping());
+      if (rank == 2) {
+        EXPECT_TRUE(job.Stop().ok());
+      }
+      EXPECT_FALSE(*job.Stopping());
+      Train(job, program, 5, 3);
+      EXPECT_TRUE(*job.Stopping());
+      EXPECT_TRUE(job.Finish().ok());
+    });
+  }
+  EXPECT_THAT(server_.ended(), ElementsAre(0));
+}
+
+// After an exchange of all values that every server has answered there is nothing left to send. A zero gradient would
+// move the center by its momentum.
+TEST_F(RankJobTest, TheEndSendsNoZerosAfterTheLastStep) {
+  UseServer();
+  start_.mutable_job()->mutable_averaging()->set_rule(v1::AveragingSpec::ASYNC);
+  start_.mutable_job()->mutable_averaging()->set_interval(3);
+  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_name(v1::OptimizerSpec::SGD);
+  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_learning_rate(0.1);
+  start_.mutable_job()->mutable_train()->mutable_optimizer()->set_momentum(0.9);
+  Run(2, [&](RankJob& job, Program& program, int) {
+    Begin(job, program, {});
+    Train(job, program, 6, 3);
+    ASSERT_TRUE(job.Collective([](Group& group) { return group.Barrier(); }).ok());
+    const std::vector<float> center = server_.center();
+    EXPECT_TRUE(job.Finish().ok());
+    EXPECT_EQ(server_.center(), center);
+  });
+}
+
 // Ranks that register different lists all get the same error, which names the first tensor that differs.
 TEST_F(RankJobTest, ListsMustBeEqual) {
   const uint64_t other_shape[] = {3, 2};
@@ -299,7 +361,7 @@ TEST_F(RankJobTest, ExchangesAndEnds) {
     uint64_t exchanges;
     uint64_t goes_on_at;
   };
-  for (const Case& c : {Case{7, 7, 3, 7}, Case{0, 7, 3, 7}, Case{0, 6, 3, 7}, Case{9, 5, 2, 5}, Case{0, 0, 1, 1}}) {
+  for (const Case& c : {Case{7, 7, 3, 7}, Case{0, 7, 3, 7}, Case{0, 6, 2, 6}, Case{9, 5, 2, 5}, Case{0, 0, 0, 0}}) {
     SCOPED_TRACE(absl::StrCat("steps ", c.end, " of ", c.steps_total));
     server_.Forget();
     start_.set_incarnation(1);

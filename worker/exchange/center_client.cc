@@ -183,10 +183,15 @@ absl::StatusOr<v1::PaceResponse> CenterClient::Pace(double steps_per_second, abs
   return options_.servers[0]->Pace(request, deadline);
 }
 
-absl::Status CenterClient::Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const {
+absl::Status CenterClient::Save(uint64_t sequence, Ends ends, absl::Span<const float> vector,
+                                absl::Time deadline) const {
+  v1::SaveRequest request;
+  *request.mutable_sender() = options_.sender;
+  request.set_ends(true);
+  request.set_stops(ends == Ends::kJob);
   for (ServerCalls* server : options_.servers) {
     if (absl::Status status = CheckGoing(); !status.ok()) return status;
-    if (absl::Status status = server->Save(options_.sender, deadline); !status.ok()) return status;
+    if (absl::Status status = server->Save(request, deadline); !status.ok()) return status;
   }
   // Ask only after the save: an exchange that the server still knows now is on its disk and survives a restart.
   absl::StatusOr<Attached> attached = Attach(vector, deadline);

@@ -66,12 +66,15 @@ class CenterClient {
   // exchanges. Repeatable.
   absl::Status Rewind(uint64_t step, absl::Span<const float> vector, absl::Time deadline) const;
 
-  // Makes every server save its shard. OK: this group's exchange `sequence` is on every server's disk. DATA_LOSS: a
-  // server restarted before it saved, and has lost the exchange. `vector` is as in Attach.
-  absl::Status Save(uint64_t sequence, absl::Span<const float> vector, absl::Time deadline) const;
+  // What the group has ended with its last exchange: only itself, or the job, which other groups then learn from Pace.
+  enum class Ends { kGroup, kJob };
+  // Tells every server that the group has made its last exchange, and makes it save its shard. OK: this group's
+  // exchange `sequence` is on every server's disk. DATA_LOSS: a server restarted before it saved, and has lost the
+  // exchange. `vector` is as in Attach.
+  absl::Status Save(uint64_t sequence, Ends ends, absl::Span<const float> vector, absl::Time deadline) const;
 
-  // Tells the first server how fast the group is (0: not measured). The answer has the pace of the fastest group and
-  // the fragment that is next. One attempt.
+  // Tells the first server how fast the group is (0: not measured). The answer has the pace of the fastest group, the
+  // fragment that is next, and whether the job is to stop. One attempt.
   absl::StatusOr<v1::PaceResponse> Pace(double steps_per_second, absl::Time deadline) const;
 
   // Call it when the group has failed: later calls other than Pace end with CANCELLED. Calls in progress do so at a

@@ -172,7 +172,7 @@ TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
-  EXPECT_TRUE(calls_[0]->Save(sender_, absl::InfiniteFuture()).ok());
+  EXPECT_TRUE(calls_[0]->Save(SaveOf(sender_), absl::InfiniteFuture()).ok());
   for (uint64_t sequence = 1; sequence <= 5; ++sequence) {
     ExpectAllOk(client->Exchange(Call(sequence), group, Into(group)));
   }
@@ -205,7 +205,7 @@ TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
     for (int i = 0; i < times; ++i) ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
   };
   exchange(3);
-  EXPECT_TRUE(calls_[0]->Save(sender_, absl::InfiniteFuture()).ok());
+  EXPECT_TRUE(calls_[0]->Save(SaveOf(sender_), absl::InfiniteFuture()).ok());
   exchange(7);
   servers_[0]->Restart();
   exchange(2);

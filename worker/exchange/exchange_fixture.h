@@ -17,6 +17,7 @@
 #include "algorithms/elastic.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
+#include "proto/parameter_server.pb.h"
 #include "worker/exchange/center_client.h"
 #include "worker/exchange/exchange_client.h"
 #include "worker/exchange/in_memory_server.h"
@@ -28,6 +29,12 @@ inline constexpr double kAlpha = 0.25;
 // Returns an exchange of the whole slice. The default timeout is generous; tests of deadlines pass their own.
 inline ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
   return {sequence, {timeout, timeout}};
+}
+
+inline v1::SaveRequest SaveOf(const v1::Sender& sender) {
+  v1::SaveRequest request;
+  *request.mutable_sender() = sender;
+  return request;
 }
 
 inline constexpr uint64_t kValues = 45 * kBlockValues + 100;  // There are 46 blocks, more than two windows.

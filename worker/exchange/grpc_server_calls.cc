@@ -206,9 +206,7 @@ class GrpcServerCalls : public ServerCalls {
     return Call(&v1::ParameterServer::Stub::Pace, request, deadline);
   }
 
-  absl::Status Save(const v1::Sender& sender, absl::Time deadline) override {
-    v1::SaveRequest request;
-    *request.mutable_sender() = sender;
+  absl::Status Save(const v1::SaveRequest& request, absl::Time deadline) override {
     return Call(&v1::ParameterServer::Stub::Save, request, deadline).status();
   }
 

@@ -93,7 +93,7 @@ class InMemoryCalls : public ServerCalls {
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time) override {
     return server_->Pace(request);
   }
-  absl::Status Save(const v1::Sender&, absl::Time) override { return server_->Save(); }
+  absl::Status Save(const v1::SaveRequest& request, absl::Time) override { return server_->Save(request); }
   absl::Status KeepState(const StateToKeep& state, absl::Time) override { return server_->KeepState(state); }
   absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request, absl::Time) override {
     return server_->FetchState(request);
@@ -170,9 +170,10 @@ absl::Status InMemoryServer::Initialize(const InitialValues& values) {
 absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
-  paces_[request.sender().group()] = request.steps_per_second();
+  if (request.steps_per_second() > 0) paces_[request.sender().group()] = request.steps_per_second();
   // next_fragment stays 0, because this server has no rounds.
   v1::PaceResponse response;
+  response.set_stops(stops_);
   for (const auto& [group, pace] : paces_) {
     response.set_fastest_steps_per_second(std::max(response.fastest_steps_per_second(), pace));
   }

@@ -59,6 +59,7 @@ class InMemoryServer {
   std::vector<float> center() const;  // The shard's values; empty before it was initialized.
   int applied() const;                // How often the rule was applied to a block.
   int repeated() const;               // How often a block's earlier answer was sent again.
+  std::set<uint32_t> ended() const;   // The groups that have said that they have ended.
   int streams() const;                // Streams opened so far.
   v1::JobSpecForShard job() const;    // The job as the group that created the shard sent it.
   v1::Layout layout() const;          // The layout as that group sent it.
@@ -80,7 +81,7 @@ class InMemoryServer {
   absl::Status Initialize(const InitialValues& values);
   absl::Status Pull(const std::function<absl::Status(const v1::PullResponse&)>& sink);
   absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request);
-  absl::Status Save();
+  absl::Status Save(const v1::SaveRequest& request);
   absl::Status KeepState(const StateToKeep& state);
   absl::StatusOr<FetchedState> FetchState(const v1::FetchStateRequest& request);
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline);
@@ -114,6 +115,8 @@ class InMemoryServer {
   int failing_keeps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<StateKey, std::string> states_ ABSL_GUARDED_BY(mutex_);
   bool states_damaged_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stops_ ABSL_GUARDED_BY(mutex_) = false;  // A group has said that the job is to stop.
+  std::set<uint32_t> ended_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // The last pace of each group.
   std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // The highest incarnation seen of each group.
   int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older generation are broken.

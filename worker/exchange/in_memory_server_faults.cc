@@ -8,13 +8,15 @@
 
 namespace hooke {
 
-absl::Status InMemoryServer::Save() {
+absl::Status InMemoryServer::Save(const v1::SaveRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
   if (!save_error_.ok()) return save_error_;
   if (restart_before_save_) LoadDisk();
   restart_before_save_ = false;
   if (center_.empty()) return absl::NotFoundError("no such job");
+  if (request.ends()) ended_.insert(request.sender().group());
+  stops_ = stops_ || request.stops();
   disk_center_ = center_;
   disk_answered_ = answered_;
   return absl::OkStatus();
@@ -163,6 +165,11 @@ int InMemoryServer::applied() const {
 int InMemoryServer::repeated() const {
   absl::MutexLock lock(&mutex_);
   return repeated_;
+}
+
+std::set<uint32_t> InMemoryServer::ended() const {
+  absl::MutexLock lock(&mutex_);
+  return ended_;
 }
 
 int InMemoryServer::streams() const {

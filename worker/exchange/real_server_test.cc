@@ -208,13 +208,13 @@ TEST_P(RealServerTest, SavesAnExchange) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     }
   }
-  absl::Status saved = center_->Save(7, group, absl::Now() + kPatience);
+  absl::Status saved = center_->Save(7, CenterClient::Ends::kGroup, group, absl::Now() + kPatience);
   EXPECT_TRUE(saved.ok()) << saved;
-  absl::Status lost = center_->Save(8, group, absl::Now() + kPatience);
+  absl::Status lost = center_->Save(8, CenterClient::Ends::kGroup, group, absl::Now() + kPatience);
   EXPECT_EQ(lost.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(lost.message()), HasSubstr("has lost the exchange at step 8; the group goes on from step 7"));
   servers_[1].Stop();
-  absl::Status gone = center_->Save(7, group, absl::Now() + absl::Milliseconds(500));
+  absl::Status gone = center_->Save(7, CenterClient::Ends::kGroup, group, absl::Now() + absl::Milliseconds(500));
   EXPECT_FALSE(gone.ok());
   EXPECT_FALSE(IsFatalExchangeError(gone)) << gone;
 }

@@ -99,7 +99,7 @@ class ServerCalls {
                             const std::function<absl::Status(const v1::PullResponse&)>& sink) = 0;
   virtual absl::StatusOr<v1::PaceResponse> Pace(const v1::PaceRequest& request, absl::Time deadline) = 0;
   // Makes the server save the sender's shard. OK: everything that the server answered before the call is on its disk.
-  virtual absl::Status Save(const v1::Sender& sender, absl::Time deadline) = 0;
+  virtual absl::Status Save(const v1::SaveRequest& request, absl::Time deadline) = 0;
   // Keeps a state of the sender's rank on the server's disk. One attempt.
   virtual absl::Status KeepState(const StateToKeep& state, absl::Time deadline) = 0;
   // Lists the sender's states, and reads the one that the request names. DATA_LOSS: it is damaged. One attempt.

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <utility>
 
+#include "job/metric.h"
 #include "worker/report/event_sink.h"
 
 namespace hooke {
@@ -21,9 +22,10 @@ class LogSink : public EventSink {
         if (progresses_++ % kProgressesPerLine == 0) LogProgress(event.progress());
         break;
       case v1::RankEvent::kEvaluated:
-        logger_->info("step {}, epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} over {} samples",
+        logger_->info("step {}, epoch {:.2f}: test accuracy {:.2f} %, loss {:.4f} over {} samples{}{}",
                       event.evaluated().step(), event.evaluated().epoch(), event.evaluated().accuracy() * 100,
-                      event.evaluated().loss(), event.evaluated().samples());
+                      event.evaluated().loss(), event.evaluated().samples(),
+                      event.evaluated().metrics().empty() ? "" : "; ", MetricsText(event.evaluated().metrics()));
         break;
       case v1::RankEvent::kNotice:
         logger_->warn("{}", event.notice().text());

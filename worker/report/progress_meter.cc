@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "job/metric.h"
+
 namespace hooke {
 namespace {
 
@@ -60,6 +62,10 @@ void ProgressMeter::SetAbsent(const std::string& address, std::optional<absl::Ti
   } else {
     absent_.erase(address);
   }
+}
+
+absl::Status ProgressMeter::SetMetric(absl::string_view name, double value) {
+  return hooke::SetMetric(name, value, *progress_.mutable_metrics());
 }
 
 v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {

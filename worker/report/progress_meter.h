@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/worker.pb.h"
 
@@ -44,6 +46,8 @@ class ProgressMeter {
   void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
   // The server has been absent since `since`; nullopt: it is back.
   void SetAbsent(const std::string& address, std::optional<absl::Time> since);
+  // Sets one of the program's own metrics (job/metric.h). Errors are those of SetMetric.
+  absl::Status SetMetric(absl::string_view name, double value);
   // Adds time in which collectives and computation ran at once.
   void AddOverlapped(absl::Duration time) { overlapped_ += time; }
 

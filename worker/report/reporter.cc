@@ -76,6 +76,11 @@ void Reporter::AddOverlapped(absl::Duration time) {
   meter_.AddOverlapped(time);
 }
 
+absl::Status Reporter::SetMetric(absl::string_view name, double value) {
+  absl::MutexLock lock(&mutex_);
+  return meter_.SetMetric(name, value);
+}
+
 void Reporter::Notice(std::string text) {
   v1::RankEvent event;
   event.mutable_notice()->set_text(std::move(text));

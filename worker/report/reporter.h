@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -58,6 +59,9 @@ class Reporter {
   // Exchanges have skipped the server since `since`; nullopt: it is back.
   void SetAbsent(const std::string& address, std::optional<absl::Time> since);
   void AddOverlapped(absl::Duration time);
+  // Sets one of the program's own metrics (job/metric.h), which each progress has from then on. Errors are those of
+  // SetMetric there.
+  absl::Status SetMetric(absl::string_view name, double value);
 
   void Notice(std::string text);
   void NoticeSetback(std::string text);  // A notice with RankNotice.setback set.

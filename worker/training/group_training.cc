@@ -232,11 +232,14 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
     Missed() = exchange_->missed() ? 1.0f : 0.0f;
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
   }
+  if (options_.learns_of_stops) AskWhetherToStop();
+  Stops() = wants_stop_ ? 1.0f : 0.0f;
   if (state_ != nullptr) state_->Propose(StateStatistics());
   if (deps_.narrow != nullptr) deps_.narrow->GatherBuffers();
   absl::StatusOr<float> mean = group_step_->Finish(loss, learning_rate);
   if (deps_.narrow != nullptr) deps_.narrow->ScatterBuffers();
   if (mean.ok()) NoteMissed();
+  if (mean.ok()) stopping_ = stopping_ || Stops() > 0;
   if (mean.ok() && state_ != nullptr) state_->Learn(StateStatistics());
   return mean;
 }
@@ -244,6 +247,17 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
 bool GroupTraining::EndStepUsesVector() const {
   const ExchangePlan plan = PlanAfter(step_ + 1);
   return plan.begins || plan.finishes || TakesState(step_ + 1, plan);
+}
+
+// Asks at most once a second, and so rarely that the answers take less than a hundredth of the time.
+void GroupTraining::AskWhetherToStop() {
+  if (deps_.group->rank() != 0 || wants_stop_ || exchange_ == nullptr || exchange_->SkipsFirstServer()) return;
+  const absl::Time asked = options_.clock();
+  if (asked < asks_next_) return;
+  const absl::StatusOr<v1::PaceResponse> pace = deps_.center->Pace(0, absl::Now() + options_.exchange_timeout / 10);
+  const absl::Time answered = options_.clock();
+  asks_next_ = answered + std::max(absl::Seconds(1), 100 * (answered - asked));
+  wants_stop_ = pace.ok() && pace->stops();
 }
 
 absl::Status GroupTraining::EndStep(const StepDone& done) {
@@ -324,6 +338,7 @@ absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
   }
   planner_->Begun(step_, plan);
   last_begun_ = step_;
+  last_whole_ = plan.fragment.parts == 1;
   exchange_->Begin({step_, plan.fragment, step_ == options_.rhythm.steps_total});
   return plan.waits ? exchange_->Finish() : absl::OkStatus();
 }
@@ -338,21 +353,43 @@ absl::Status GroupTraining::Finish(uint64_t step) {
       absl::StatusOr<uint64_t> last = ExchangeEarly(step);
       if (!last.ok()) return last.status();
       sequence = *last;
+    } else if (absl::Status status = AgreeOnEnd().status(); !status.ok()) {
+      return status;
     }
     if (absl::Status status = SaveCenter(sequence); !status.ok()) return status;
     ScatterNarrow();
+  } else if (deps_.center != nullptr) {
+    // Under kNone: the group exchanges nothing and nobody waits for it, but it may stop the job.
+    if (absl::Status status = AgreeOnEnd().status(); !status.ok()) return status;
+    if (stopping_) {
+      if (absl::Status status = SaveCenter(0); !status.ok()) return status;
+    }
   }
   // No rank leaves before all have ended, because a rank that has left looks like one that died.
   return deps_.group->Barrier();
 }
 
+// Tells all ranks whether a rank has called Stop since the last step. Returns whether some rank's last exchange missed
+// a server.
+absl::StatusOr<bool> GroupTraining::AgreeOnEnd() {
+  const bool missed = exchange_ != nullptr && exchange_->missed();
+  uint64_t ranks[] = {wants_stop_ ? uint64_t{1} : 0, missed ? uint64_t{1} : 0};
+  if (absl::Status status = SumNumbers(*deps_.group, absl::MakeSpan(ranks)); !status.ok()) return status;
+  stopping_ = stopping_ || ranks[0] > 0;
+  return ranks[1] > 0;
+}
+
 // Makes the last exchange of a training that ends before its last step, or whose last step was not known. Returns the
-// sequence number of this exchange. If there was an exchange after this step already, servers would take another one
-// with its number for a repetition. So the last exchange then gets the next number.
+// sequence number of the last exchange. If all servers have the whole vector as it is after this step, there is nothing
+// to send: a zero gradient, or a zero distance, would move the center by its momentum and weight decay. If a server has
+// missed that exchange, the next one needs another number, because servers would take it for a repetition.
 absl::StatusOr<uint64_t> GroupTraining::ExchangeEarly(uint64_t step) {
   if (exchange_->in_flight_since().has_value()) {
     if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
   }
+  const absl::StatusOr<bool> missed = AgreeOnEnd();
+  if (!missed.ok()) return missed.status();
+  if (last_begun_ == step && last_whole_ && !*missed) return step;
   const uint64_t sequence = last_begun_ == step ? step + 1 : step;
   exchange_->Begin({sequence, {0, 1}, /*last=*/true});
   if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
@@ -364,7 +401,8 @@ absl::StatusOr<uint64_t> GroupTraining::ExchangeEarly(uint64_t step) {
 absl::Status GroupTraining::SaveCenter(uint64_t step) {
   RankZeroWork save;
   save.attempt = [this, step](absl::Time deadline) {
-    return deps_.center->Save(step, deps_.arena->vector(), deadline);
+    const auto ends = stopping_ ? CenterClient::Ends::kJob : CenterClient::Ends::kGroup;
+    return deps_.center->Save(step, ends, deps_.arena->vector(), deadline);
   };
   save.stop = [this] { deps_.center->Stop(); };
   absl::Status saved = InRankZero(*deps_.group, CallFor(options_.attach_timeout), save);

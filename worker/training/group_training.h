@@ -11,6 +11,7 @@
 //     Combine    mean gradients of all ranks; the group's optimizer, if it has one here
 //     EndStep    count the step; exchange with the servers when ExchangePlan says so (group_exchange.h)
 //   WithCenter   look at the center, between two steps
+//   Stop         say that the whole job is to stop; `stopping` then tells all ranks of all groups
 //   Finish     a last exchange, which every server must take and write to disk
 //
 // A rank that fails returns an error and ends, and its group ends with it. Where all ranks must decide alike, they
@@ -90,6 +91,8 @@ struct GroupTrainingOptions {
   uint32_t groups = 1;  // Groups of the job.
   // GroupStateOptions::interval; 0: no state is kept.
   absl::Duration state_interval = absl::Seconds(30);
+  // Whether rank 0 asks the first server about once a second whether another group has called Stop.
+  bool learns_of_stops = false;
   // Returns whether the center is read after this step, for example to evaluate it; null: it never is. Under kNone
   // group 0 exchanges before that.
   std::function<bool(uint64_t step)> publishes;
@@ -106,11 +109,11 @@ struct GroupTrainingOptions {
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
 // Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
-// next exchange, whether a rank's last exchange missed a server, and whether a rank's exchanges skip a server now.
-// Those of the group's state follow. The caller may have more statistics after these, which Combine averages over the
-// ranks, too.
+// next exchange, whether a rank's last exchange missed a server, whether a rank's exchanges skip a server now, and
+// whether the job is to stop. Those of the group's state follow. The caller may have more statistics after these, which
+// Combine averages over the ranks, too.
 inline constexpr uint64_t kTrainingStatistics =
-    kGroupStepStatistics + kExchangePlannerStatistics + 2 + kGroupStateStatistics;
+    kGroupStepStatistics + kExchangePlannerStatistics + 3 + kGroupStateStatistics;
 
 class GroupTraining {
  public:
@@ -158,6 +161,12 @@ class GroupTraining {
   };
   std::optional<OwnState> RestoredState() const;
 
+  // Says that the whole job is to stop before its last step. Not collective; one rank is enough.
+  void Stop() { wants_stop_ = true; }
+  // Returns whether a rank of this group, or of another one, has called Stop. The same on all ranks. It changes only in
+  // Combine. The caller then calls Finish instead of making more steps.
+  bool stopping() const { return stopping_; }
+
   // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep waits by itself before an exchange,
   // after the last step, and where `publishes` says so.
   absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
@@ -169,7 +178,7 @@ class GroupTraining {
 
   // Ends training after the step `step`, which is usually rhythm.steps_total; training may also end early. Collective,
   // once. Afterwards the center has the group's last values, as far as the rule says so, and the servers have written
-  // it to disk.
+  // it to disk. No other group waits for this one any more. If a rank has called Stop, the other groups learn it.
   absl::Status Finish(uint64_t step);
 
  private:
@@ -185,6 +194,8 @@ class GroupTraining {
   void OpenExchange(const Attached& attached);
   absl::Status Exchange(const ExchangePlan& plan);
   absl::StatusOr<uint64_t> ExchangeEarly(uint64_t step);
+  absl::StatusOr<bool> AgreeOnEnd();
+  void AskWhetherToStop();
   void NoteMissed();
   absl::Status SaveCenter(uint64_t step);
 
@@ -195,6 +206,7 @@ class GroupTraining {
   }
   float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics]; }
   float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 1]; }
+  float& Stops() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 2]; }
   absl::Span<float> StateStatistics() const {
     return deps_.arena->statistics().subspan(kTrainingStatistics - kGroupStateStatistics, kGroupStateStatistics);
   }
@@ -208,10 +220,14 @@ class GroupTraining {
   // Null if there is no center.
   std::unique_ptr<GroupExchange> exchange_;
   std::unique_ptr<ExchangePlanner> planner_;
-  std::unique_ptr<GroupState> state_;   // Null if there is no center or no state to keep.
-  std::optional<uint64_t> state_step_;  // The step of the state with which this start goes on.
-  uint64_t step_ = 0;                   // Steps done by the group.
-  uint64_t last_begun_ = 0;             // The step after which the group began its last exchange.
+  std::unique_ptr<GroupState> state_;            // Null if there is no center or no state to keep.
+  std::optional<uint64_t> state_step_;           // The step of the state with which this start goes on.
+  uint64_t step_ = 0;                            // Steps done by the group.
+  uint64_t last_begun_ = 0;                      // The step after which the group began its last exchange.
+  bool last_whole_ = true;                       // That exchange was of the whole vector.
+  bool wants_stop_ = false;                      // This rank knows that the job is to stop.
+  bool stopping_ = false;                        // All ranks know it.
+  absl::Time asks_next_ = absl::InfinitePast();  // When rank 0 asks again whether another group has stopped the job.
   absl::Time step_began_;
   // At the last NoteMissed, some rank's exchanges skipped a server.
   bool group_skips_ = false;
