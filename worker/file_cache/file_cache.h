@@ -69,9 +69,9 @@ class FileCache {
   // If the disk is full, cached files that no group uses leave, and the work goes on.
   //
   // FAILED_PRECONDITION: the files do not fit into the cache. RESOURCE_EXHAUSTED: the disk is full and nothing can
-  // leave, or groups that run leave too little room. UNAVAILABLE: what came was not what was asked for, this node's disk
-  // damages files, or the groups that came before stand still. INVALID_ARGUMENT: the manifest is wrong. INTERNAL: a file
-  // or folder cannot be made. Other errors are those of `fetch` and `stopped`.
+  // leave, or groups that run leave too little room. UNAVAILABLE: what came was not what was asked for, this node's
+  // disk damages files, or the groups that came before stand still. INVALID_ARGUMENT: the manifest is wrong. INTERNAL:
+  // a file or folder cannot be made. Other errors are those of `fetch` and `stopped`.
   absl::StatusOr<Made> Make(const v1::FileSet& set, const std::string& into, const FetchContents& fetch,
                             const std::function<absl::Status()>& stopped);
 
