@@ -11,6 +11,9 @@
 namespace hooke {
 namespace {
 
+// gRPC's own thread applies a message of at most this length. That takes some microseconds, and to wake another thread
+// takes longer.
+constexpr size_t kSmallBytesMax = size_t{64} << 10;
 constexpr absl::Duration kSeatPatience = absl::Seconds(3);
 
 size_t ThreadsFor(size_t asked) {
@@ -74,6 +77,10 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GrpcExchanges::Serv
   options.seats = &seats_;
   options.logger = options_.logger.get();
   options.number = ++begun_;
+  options.moved = [this](GrpcStream& stream) {
+    if (stream.message_bytes() > kSmallBytesMax) return Post(stream);
+    GoOn(stream);
+  };
   options.resumes = [this](GrpcStream& stream) { Post(stream); };
   options.opened = [this](GrpcStream& stream) { NoteOpened(stream); };
   options.left = [this] { NoteLeft(); };

@@ -36,7 +36,7 @@ void GrpcStream::OnWriteDone(bool ok) {
 }
 
 void GrpcStream::Completed() {
-  if (pending_.fetch_sub(1) == 1) options_.resumes(*this);
+  if (pending_.fetch_sub(1) == 1) options_.moved(*this);
 }
 
 GrpcStream::Next GrpcStream::GoOn() {

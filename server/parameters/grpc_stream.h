@@ -42,7 +42,9 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
     RankSeats* seats = nullptr;
     spdlog::logger* logger = nullptr;
     uint64_t number = 0;  // Later streams have higher numbers.
-    // Called on any thread, for example gRPC's, when GoOn must be called. It must not wait.
+    // Called when GoOn must be called: `moved` on a thread of gRPC, once a message has come or an answer has gone;
+    // `resumes` on any thread, once others need not be waited for any more. Neither may wait.
+    std::function<void(GrpcStream&)> moved;
     std::function<void(GrpcStream&)> resumes;
     std::function<void(GrpcStream&)> opened;      // Called in GoOn, once shard() is known.
     std::function<void()> left;                   // Called in GoOn, when the stream has left its seat.
@@ -53,8 +55,8 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
   ~GrpcStream() override;
 
   enum class Next {
-    kResumed,  // `resumes` will be called, or has been. Another thread may be in GoOn already.
-    kOthers,   // The same, but the message waits for other groups: look at the shard when it must be.
+    kResumed,  // `moved` will be called, or has been. Another thread may be in GoOn already.
+    kOthers,   // The same with `resumes`, as the message waits for other groups: look at the shard when it must be.
     kLoad,     // Call Loaded with the status of ParameterStore::Load for job_id(), then GoOn.
     kSeat,     // Call GoOn when another stream has left, and at give_up().
     kEnded,    // gRPC ends the stream.
@@ -63,6 +65,8 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
 
   // Null before the opening. Only the caller of GoOn may ask, before it calls, and `opened`.
   const std::shared_ptr<Shard>& shard() const { return exchange_.shard(); }
+  // The length of the message that has come. Only `moved` may ask.
+  size_t message_bytes() const { return message_.Length(); }
   // Valid after kLoad.
   const std::string& job_id() const { return opening_.job_id(); }
   void Loaded(absl::Status status) { outcome_ = std::move(status); }
