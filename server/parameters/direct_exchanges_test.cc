@@ -79,7 +79,7 @@ TEST_F(DirectExchangesTest, AStrangersOpeningReplacesNobody) {
   EXPECT_EQ(refusal(without, 0xffffffff), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(refusal({}, 0xffffffff), absl::StatusCode::kNotFound);
   EXPECT_TRUE(Exchange(*own, {2, 0, 4}, {1, 2, 3, 4}).ok());
-  EXPECT_EQ(store_->Find(MakeSender({})).value()->Incarnations()[0], 1u);
+  EXPECT_EQ(store_->Find(MakeSender({})).value()->CopyGroups().incarnations[0], 1u);
 }
 
 // A rank has one connection. A new connection ends the rank's previous one, whatever that is doing, and changes nothing

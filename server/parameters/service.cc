@@ -195,7 +195,8 @@ grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::Save
 }
 
 // Ends the sender's group, if the request says so. If the shard is not there, Save itself says what to do. If it is,
-// but does not know this start of the group, the server has gone back, which the group finds out after Save.
+// but does not know this start of the group, the server has gone back, which the group finds out after Save. A stop
+// must not be lost: the group attaches and tries again.
 absl::Status ParameterService::NoteEnd(const v1::SaveRequest& request) const {
   const v1::Sender& sender = request.sender();
   if (!request.ends()) return absl::OkStatus();
@@ -203,7 +204,7 @@ absl::Status ParameterService::NoteEnd(const v1::SaveRequest& request) const {
   if (!shard.ok()) return absl::OkStatus();
   const Speaker speaker = {sender.group(), sender.rank(), sender.incarnation()};
   absl::Status status = (*shard)->EndGroup(speaker, request.stops());
-  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+  return absl::IsNotFound(status) && !request.stops() ? absl::OkStatus() : status;
 }
 
 grpc::Status ParameterService::Reply(const grpc::ServerContext& context, absl::string_view call,

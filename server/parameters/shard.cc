@@ -82,6 +82,7 @@ absl::Status Shard::EndGroup(const Speaker& speaker, bool stops) {
   if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
   {
     absl::MutexLock lock(&book_mutex_);
+    if (ended_[speaker.group] != speaker.incarnation || (stops && !stops_)) ++updates_;
     ended_[speaker.group] = speaker.incarnation;
     book_.roster().End(speaker.group);
     stops_ = stops_ || stops;
@@ -273,11 +274,14 @@ Shard::BlockCopy Shard::CopyBlock(uint64_t block) const {
   return {blocks_[block].applied, blocks_[block].updates, blocks_[block].values, blocks_[block].state};
 }
 
-std::vector<uint32_t> Shard::Incarnations() const {
+Shard::Groups Shard::CopyGroups() const {
   absl::MutexLock lock(&mutex_);
-  std::vector<uint32_t> all;
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) all.push_back(incarnations_[group]);
-  return all;
+  Groups groups;
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) groups.incarnations.push_back(incarnations_[group]);
+  absl::MutexLock book_lock(&book_mutex_);
+  groups.ended = ended_;
+  groups.stop = stops_;
+  return groups;
 }
 
 void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
@@ -290,19 +294,21 @@ void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
   std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.updates);
 }
 
-void Shard::RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates) {
+void Shard::RestoreState(const Groups& groups, uint64_t updates) {
   absl::MutexLock lock(&mutex_);
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = incarnations[group];
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = groups.incarnations[group];
   attach_.initialized = true;
   updates_.store(updates, std::memory_order_release);
   // Running groups do not attach again. If they did not enter the roster here, the first one that comes would wait for
   // no other group.
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
-    if (incarnations[group] == 0) continue;
+    if (groups.incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);
     absl::MutexLock book_lock(&book_mutex_);
+    ended_[group] = groups.ended[group];
+    stops_ = groups.stop;
     book_.NoteCome(group);
-    if (IsLastStep(sequence)) {
+    if (IsLastStep(sequence) || ended_[group] == groups.incarnations[group]) {
       book_.roster().End(group);
     } else {
       book_.roster().Enter(group, sequence);

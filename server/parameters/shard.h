@@ -62,7 +62,7 @@ class Shard {
   // Returns whether all initial values of the center have been written.
   bool initialized() const;
   // Returns the shard's version. It grows with each change that a snapshot must store: an update of a block, a block
-  // that is written back, or a dropped exchange.
+  // that is written back, a dropped exchange, or the end of a group.
   uint64_t updates() const { return updates_.load(std::memory_order_acquire); }
 
   // Returns the highest sequence of the group that was applied to any block; 0: none.
@@ -96,7 +96,7 @@ class Shard {
 
   // Records that this start of the speaker's group has made its last exchange: no other group waits for it any more.
   // With `stops`, the whole job is to stop, and TellPace says so from then on. Idempotent. Errors are those of
-  // CheckSpeaker. A snapshot does not have it.
+  // CheckSpeaker.
   absl::Status EndGroup(const Speaker& speaker, bool stops) ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
   // Writes the initial values of one block and renews the speaker's lease. UNAVAILABLE: `speaker` has no right to
@@ -189,14 +189,19 @@ class Shard {
     std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
   };
   BlockCopy CopyBlock(uint64_t block) const;
-  // Returns, by group, the highest incarnation that has attached; 0: none.
-  std::vector<uint32_t> Incarnations() const;
+  // What a snapshot has of the groups.
+  struct Groups {
+    std::vector<uint32_t> incarnations;  // By group: the highest incarnation that has attached; 0: none.
+    std::vector<uint32_t> ended;         // By group: the incarnation for which EndGroup was called last; 0: none.
+    bool stop = false;                   // EndGroup was called with `stops`.
+  };
+  Groups CopyGroups() const ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
   // Restores one block of a snapshot. Call RestoreBlock and RestoreState before any other thread sees the shard.
-  // Lengths are those of CopyBlock and Incarnations. Groups that had attached are awaited. A group that does not return
-  // costs the others one grace window.
+  // Lengths are those of CopyBlock and CopyGroups. Groups that had attached and not ended are awaited. A group that
+  // does not return costs the others one grace window.
   void RestoreBlock(uint64_t block, BlockCopy copy);
-  void RestoreState(const std::vector<uint32_t>& incarnations, uint64_t updates);
+  void RestoreState(const Groups& groups, uint64_t updates) ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
  private:
   struct Block {

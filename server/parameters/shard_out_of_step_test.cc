@@ -265,7 +265,7 @@ TEST(ShardOutOfStep, AGroupThatHasEndedIsNotAwaitedAfterARestart) {
   AttachGroup(*before, 1);
   const auto shard = Shard::Create(PlanShard(request, 4).value()).value();
   for (uint64_t block = 0; block < before->blocks(); ++block) shard->RestoreBlock(block, before->CopyBlock(block));
-  shard->RestoreState(before->Incarnations(), before->updates());
+  shard->RestoreState(before->CopyGroups(), before->updates());
   SendInterval(*shard, 1, 1);
 }
 

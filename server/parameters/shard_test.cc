@@ -172,7 +172,7 @@ TEST(Shard, AnIncarnationThatHasNotAttachedChangesNothing) {
     EXPECT_EQ(status, absl::NotFoundError("start 4294967295 of group 1 has not attached to the center of job job-1 on "
                                           "this server; attach to it first"));
   }
-  EXPECT_EQ(shard->Incarnations(), (std::vector<uint32_t>{1, 4}));
+  EXPECT_EQ(shard->CopyGroups().incarnations, (std::vector<uint32_t>{1, 4}));
   EXPECT_EQ(shard->updates(), 0u);
   EXPECT_EQ(shard->TellPace(kNow, {1, 0, 4}, 2).value().fastest_steps_per_second, 2);
   EXPECT_TRUE(shard->ApplyBlock({{1, 0, 4}, 16, 0}, Ramp(0, 4, 8), absl::MakeSpan(answer)).ok());

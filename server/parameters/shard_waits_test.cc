@@ -72,7 +72,7 @@ TEST(ShardWaits, NobodyWaitsForAGroupThatStoppedEarly) {
   EXPECT_TRUE(Send(*shard, {1, 0, 2}, 1, 1).ok());
   again.join();
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(shard->updates(), 3u) << "the third round had both groups";
+  EXPECT_EQ(shard->CopyBlock(0).updates, 3u) << "the third round had both groups";
 }
 
 // Only the present start of a group can end it. The job is to stop once a group says so.
@@ -270,7 +270,7 @@ TEST(ShardWaits, AfterARestartGroupsWaitForEachOther) {
   const std::unique_ptr<Shard> before = MakeRoundsShard(request);
   const auto shard = Shard::Create(PlanShard(request, 4).value()).value();
   for (uint64_t block = 0; block < before->blocks(); ++block) shard->RestoreBlock(block, before->CopyBlock(block));
-  shard->RestoreState(before->Incarnations(), before->updates());
+  shard->RestoreState(before->CopyGroups(), before->updates());
   const absl::Time begin = absl::Now();
   EXPECT_TRUE(Send(*shard, {0, 0, 1}, 1, 1).ok());
   EXPECT_GE(absl::Now() - begin, kGrace) << "nobody was waited for";

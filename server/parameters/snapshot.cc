@@ -20,7 +20,8 @@ namespace hooke {
 namespace {
 
 constexpr absl::string_view kMagic("hookesn\n", 8);
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
+constexpr uint32_t kOldestVersion = 2;  // Its section of the groups has only their incarnations.
 constexpr uint64_t kPrefixBytes = 44;
 constexpr uint64_t kChecksumBytes = 4;
 constexpr uint64_t kExchangeIdBytes = 12;
@@ -54,8 +55,13 @@ uint64_t BlockBytes(const ShardPlan& plan, uint64_t values) {
          4 * values * (1 + uint64_t{plan.rule.traits.state_values});
 }
 
-uint64_t FileBytes(const ShardPlan& plan, uint64_t description_bytes) {
-  return kPrefixBytes + kChecksumBytes + description_bytes + kChecksumBytes + 4 * uint64_t{plan.job.groups()} +
+uint64_t GroupsBytes(const ShardPlan& plan, uint32_t version) {
+  const uint64_t groups = plan.job.groups();
+  return version == kOldestVersion ? 4 * groups : 8 * groups + 4;
+}
+
+uint64_t FileBytes(const ShardPlan& plan, uint64_t description_bytes, uint32_t version) {
+  return kPrefixBytes + kChecksumBytes + description_bytes + kChecksumBytes + GroupsBytes(plan, version) +
          kChecksumBytes + plan.blocks.size() * (BlockBytes(plan, 0) + kChecksumBytes) +
          4 * plan.partition.Values(plan.blocks).size() * (1 + uint64_t{plan.rule.traits.state_values});
 }
@@ -68,6 +74,14 @@ std::string Description(const ShardPlan& plan) {
   *request.mutable_job() = plan.job;
   *request.mutable_layout() = plan.layout;
   return request.SerializeAsString();
+}
+
+std::string EncodeGroups(const Shard::Groups& groups) {
+  std::string bytes;
+  for (const uint32_t incarnation : groups.incarnations) Put(&bytes, incarnation);
+  for (const uint32_t incarnation : groups.ended) Put(&bytes, incarnation);
+  Put(&bytes, uint32_t{groups.stop});
+  return bytes;
 }
 
 std::string EncodeBlock(const Shard::BlockCopy& copy) {
@@ -87,6 +101,7 @@ std::string EncodeBlock(const Shard::BlockCopy& copy) {
 }  // namespace
 
 struct SnapshotReader::Prefix {
+  uint32_t version = kVersion;
   uint32_t description_bytes = 0;
   uint64_t file_bytes = 0;
   uint64_t block_values = 0;
@@ -98,16 +113,14 @@ absl::Status WriteSnapshot(const Shard& shard, bool sealed, StorageWriter& to) {
   std::string prefix(kMagic);
   Put(&prefix, kVersion);
   Put(&prefix, static_cast<uint32_t>(description.size()));
-  Put(&prefix, FileBytes(plan, description.size()));
+  Put(&prefix, FileBytes(plan, description.size(), kVersion));
   Put(&prefix, plan.partition.block_values());
   // The count is read before the blocks are copied, so that changes during the copy make the next snapshot due.
   Put(&prefix, shard.updates());
   Put(&prefix, uint32_t{sealed});
   if (absl::Status status = AppendSection(std::move(prefix), to); !status.ok()) return status;
   if (absl::Status status = AppendSection(description, to); !status.ok()) return status;
-  std::string incarnations;
-  for (const uint32_t incarnation : shard.Incarnations()) Put(&incarnations, incarnation);
-  if (absl::Status status = AppendSection(std::move(incarnations), to); !status.ok()) return status;
+  if (absl::Status status = AppendSection(EncodeGroups(shard.CopyGroups()), to); !status.ok()) return status;
   for (uint64_t block = 0; block < shard.blocks(); ++block) {
     if (absl::Status status = AppendSection(EncodeBlock(shard.CopyBlock(block)), to); !status.ok()) return status;
   }
@@ -119,7 +132,7 @@ absl::StatusOr<SnapshotReader> SnapshotReader::Open(std::unique_ptr<StorageReade
   absl::StatusOr<Prefix> prefix = reader.ReadPrefix();
   if (!prefix.ok()) return prefix.status();
   if (absl::Status status = reader.ReadDescription(*prefix); !status.ok()) return status;
-  if (absl::Status status = reader.ReadIncarnations(); !status.ok()) return status;
+  if (absl::Status status = reader.ReadGroups(*prefix); !status.ok()) return status;
   return reader;
 }
 
@@ -129,11 +142,13 @@ absl::StatusOr<SnapshotReader::Prefix> SnapshotReader::ReadPrefix() {
   absl::string_view rest = *section;
   if (rest.substr(0, kMagic.size()) != kMagic) return absl::DataLossError("at byte 0: this is no snapshot of Hooke's");
   rest.remove_prefix(kMagic.size());
-  if (const uint32_t version = Take<uint32_t>(&rest); version != kVersion) {
-    return absl::DataLossError(absl::StrCat("at byte 8: format version ", version, "; this program reads version ",
-                                            kVersion, ": finish or export the job with the program that wrote it"));
-  }
   Prefix prefix;
+  prefix.version = Take<uint32_t>(&rest);
+  if (prefix.version < kOldestVersion || prefix.version > kVersion) {
+    return absl::DataLossError(absl::StrCat("at byte 8: format version ", prefix.version, "; this program reads ",
+                                            kOldestVersion, " to ", kVersion,
+                                            ": finish or export the job with the program that wrote it"));
+  }
   prefix.description_bytes = Take<uint32_t>(&rest);
   prefix.file_bytes = Take<uint64_t>(&rest);
   prefix.block_values = Take<uint64_t>(&rest);
@@ -164,7 +179,7 @@ absl::Status SnapshotReader::ReadDescription(const Prefix& prefix) {
     return absl::DataLossError(
         absl::StrCat("at byte ", start, ": the description is wrong: ", plan.status().message()));
   // This check comes before anything is read or allocated with the plan's numbers.
-  if (FileBytes(*plan, prefix.description_bytes) != prefix.file_bytes) {
+  if (FileBytes(*plan, prefix.description_bytes, prefix.version) != prefix.file_bytes) {
     return absl::DataLossError(
         absl::StrCat("at byte ", start, ": the description does not fit the file's ", prefix.file_bytes, " bytes"));
   }
@@ -172,11 +187,22 @@ absl::Status SnapshotReader::ReadDescription(const Prefix& prefix) {
   return absl::OkStatus();
 }
 
-absl::Status SnapshotReader::ReadIncarnations() {
-  absl::StatusOr<std::string> section = ReadSection("the incarnations", 4 * uint64_t{plan_.job.groups()});
+absl::Status SnapshotReader::ReadGroups(const Prefix& prefix) {
+  const uint64_t start = offset_;
+  absl::StatusOr<std::string> section = ReadSection("the groups", GroupsBytes(plan_, prefix.version));
   if (!section.ok()) return section.status();
   absl::string_view rest = *section;
-  while (!rest.empty()) incarnations_.push_back(Take<uint32_t>(&rest));
+  const uint32_t groups = plan_.job.groups();
+  for (uint32_t group = 0; group < groups; ++group) groups_.incarnations.push_back(Take<uint32_t>(&rest));
+  groups_.ended.resize(groups);
+  if (rest.empty()) return absl::OkStatus();
+  for (uint32_t& ended : groups_.ended) ended = Take<uint32_t>(&rest);
+  const uint32_t stop = Take<uint32_t>(&rest);
+  if (stop > 1) {
+    return absl::DataLossError(absl::StrCat("at byte ", start + 8 * uint64_t{groups}, ": stop is ", stop,
+                                            "; 0 and 1 are allowed: no server wrote this"));
+  }
+  groups_.stop = stop == 1;
   return absl::OkStatus();
 }
 
@@ -233,7 +259,7 @@ absl::StatusOr<std::unique_ptr<Shard>> ReadShard(SnapshotReader snapshot, std::s
     if (!copy.ok()) return copy.status();
     (*shard)->RestoreBlock(block, *std::move(copy));
   }
-  (*shard)->RestoreState(snapshot.incarnations(), snapshot.updates());
+  (*shard)->RestoreState(snapshot.groups(), snapshot.updates());
   return shard;
 }
 

@@ -35,7 +35,7 @@ class SnapshotReader {
   uint64_t updates() const { return updates_; }
   bool sealed() const { return sealed_; }
   absl::Time written() const { return from_->written(); }
-  const std::vector<uint32_t>& incarnations() const { return incarnations_; }
+  const Shard::Groups& groups() const { return groups_; }
 
   // Reads the next block. Call it plan().blocks.size() times.
   absl::StatusOr<Shard::BlockCopy> ReadBlock();
@@ -47,7 +47,7 @@ class SnapshotReader {
 
   absl::StatusOr<Prefix> ReadPrefix();
   absl::Status ReadDescription(const Prefix& prefix);
-  absl::Status ReadIncarnations();
+  absl::Status ReadGroups(const Prefix& prefix);
   // Reads `bytes` bytes and the CRC-32 after them, and checks it. `what` names the section in errors.
   absl::StatusOr<std::string> ReadSection(absl::string_view what, uint64_t bytes);
 
@@ -56,7 +56,7 @@ class SnapshotReader {
   ShardPlan plan_;
   uint64_t updates_ = 0;
   bool sealed_ = false;
-  std::vector<uint32_t> incarnations_;
+  Shard::Groups groups_;
   uint64_t next_block_ = 0;
 };
 

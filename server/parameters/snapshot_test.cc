@@ -54,7 +54,7 @@ TEST_F(SnapshotTest, RestoresTheShard) {
   const auto shard = ReadShard(SnapshotReader::Open(storage_.Open(kName).value()).value()).value();
   EXPECT_TRUE(shard->initialized());
   EXPECT_EQ(shard->updates(), 1u);
-  EXPECT_EQ(shard->Incarnations(), (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(shard->CopyGroups().incarnations, (std::vector<uint32_t>{1, 2}));
   EXPECT_EQ(shard->plan().job_id, "job-1");
   EXPECT_TRUE(ComparePlans(shard->plan(), shard_->plan()).ok());
   ASSERT_EQ(shard->blocks(), 2u);
@@ -123,27 +123,60 @@ TEST(Snapshot, KeepsTheRulesState) {
   }
 }
 
-// A file of the format before this one is refused, and the message says what to do.
-TEST_F(SnapshotTest, RefusesTheFormerFormat) {
+// A server that is started again knows which groups have ended, and whether the job is to stop. A group that has
+// started again since its end is awaited.
+TEST_F(SnapshotTest, KeepsTheEndsOfGroups) {
+  const uint64_t updates = shard_->updates();
+  ASSERT_TRUE(shard_->EndGroup({1, 0, 2}, true).ok());
+  ASSERT_TRUE(shard_->EndGroup({1, 0, 2}, true).ok());
+  EXPECT_EQ(shard_->updates(), updates + 1) << "a snapshot is due once";
+  ASSERT_TRUE(WriteSnapshot(*shard_, false, *storage_.Create(kName).value()).ok());
+  const auto shard = ReadShard(SnapshotReader::Open(storage_.Open(kName).value()).value()).value();
+  EXPECT_EQ(shard->CopyGroups().ended, (std::vector<uint32_t>{0, 2}));
+  EXPECT_TRUE(shard->TellPace(absl::UnixEpoch(), {0, 0, 1}, 0)->stops);
+  EXPECT_EQ(shard->updates(), updates + 1);
+}
+
+// A file of version 2, which had only the incarnations of groups, is still read.
+TEST_F(SnapshotTest, ReadsVersionTwo) {
+  storage_.Put(kName,
+               absl::HexStringToBytes("686f6f6b65736e0a0200000028000000bc000000000000000200000000000000010000000000"
+                                      "0000000000003cc23e6b"
+                                      "0a070a056a6f622d311211080111000000000000d03f1802200130011a0a0a080a0177"
+                                      "10011a01030fc39112"
+                                      "01000000020000007c178103"
+                                      "0000000000000000000000000000000000000000000000000000000000000000"
+                                      "0000803f00000040ae47f1a2"
+                                      "0000000000000000000000000200000010000000000000000100000000000000"
+                                      "000080404b40b185"));
+  const auto shard = ReadShard(SnapshotReader::Open(storage_.Open(kName).value()).value()).value();
+  EXPECT_EQ(shard->CopyGroups().incarnations, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(shard->CopyGroups().ended, (std::vector<uint32_t>{0, 0}));
+  EXPECT_FALSE(shard->CopyGroups().stop);
+  EXPECT_EQ(shard->CopyBlock(1).values, (std::vector<float>{4}));
+}
+
+// A file of an older format is refused, and the message says what to do.
+TEST_F(SnapshotTest, RefusesOlderFormats) {
   std::string former = storage_.Get(kName).substr(0, 44);
   former[8] = 1;
   const uint32_t checksum = static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(former.data()), 44));
   former.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
   storage_.Put(kName, former);
   EXPECT_EQ(Verify().message(),
-            "at byte 8: format version 1; this program reads version 2: finish or export the job with the program that "
+            "at byte 8: format version 1; this program reads 2 to 3: finish or export the job with the program that "
             "wrote it");
 }
 
 // The bytes are those of the worked example in docs/snapshot.md.
 TEST_F(SnapshotTest, WorkedExample) {
   EXPECT_EQ(absl::BytesToHexString(storage_.Get(kName)),
-            "686f6f6b65736e0a0200000028000000bc000000000000000200000000000000010000000000000000000000"
-            "3cc23e6b"
+            "686f6f6b65736e0a0300000028000000c8000000000000000200000000000000010000000000000000000000"
+            "edd706b8"
             "0a070a056a6f622d311211080111000000000000d03f1802200130011a0a0a080a017710011a0103"
             "0fc39112"
-            "0100000002000000"
-            "7c178103"
+            "0100000002000000000000000000000000000000"
+            "a88512ed"
             "0000000000000000000000000000000000000000000000000000000000000000"
             "0000803f00000040"
             "ae47f1a2"
@@ -162,7 +195,7 @@ TEST_F(SnapshotTest, RefusesAnyOtherLength) {
     ASSERT_THAT(std::string(status.message()), HasSubstr("cut short")) << bytes;
   }
   storage_.Put(kName, good + "x");
-  EXPECT_EQ(Verify().message(), "cut short or grown: 189 bytes instead of 188");
+  EXPECT_EQ(Verify().message(), "cut short or grown: 201 bytes instead of 200");
 }
 
 // A single flipped bit anywhere is refused.
@@ -195,6 +228,8 @@ TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
   };
   const size_t block = good.size() - 40;  // The last block has two exchanges, the version and a value.
   ASSERT_TRUE(verify_with(block, 36, good.size() - 8, std::string(4, '\0')).ok());
+  EXPECT_EQ(verify_with(92, 20, 108, "\2"),
+            absl::DataLossError("at byte 108: stop is 2; 0 and 1 are allowed: no server wrote this"));
   EXPECT_EQ(verify_with(0, 44, 40, "\7"),
             absl::DataLossError("at byte 40: sealed is 7; 0 and 1 are allowed: no server wrote this"));
   for (const std::string& value : {std::string("\0\0\xc0\x7f", 4), std::string("\0\0\x80\xff", 4)}) {
@@ -205,7 +240,7 @@ TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
 
 // If the disk fills up while the snapshot is written, the result is an error and no file.
 TEST_F(SnapshotTest, FullDisk) {
-  for (uint64_t free_bytes = 0; free_bytes < 188; free_bytes += 11) {
+  for (uint64_t free_bytes = 0; free_bytes < 200; free_bytes += 11) {
     InMemoryStorage storage;
     storage.SetFreeBytes(free_bytes);
     EXPECT_EQ(WriteSnapshot(*shard_, false, *storage.Create(kName).value()).code(),

@@ -133,10 +133,7 @@ absl::StatusOr<Attached> CenterClient::AttachShard(size_t server, absl::Span<con
   }
 }
 
-// Attaches once, and sends the initial values if the server asks for them.
-absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl::Span<const float> vector,
-                                                            absl::Time deadline) const {
-  const Cut cut{server, options_.servers.size()};
+v1::AttachRequest CenterClient::RequestFor(const Cut& cut) const {
   v1::AttachRequest request;
   *request.mutable_sender() = options_.sender;
   *request.mutable_job() = options_.job;
@@ -144,13 +141,24 @@ absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl:
   request.mutable_job()->set_shard_index(static_cast<uint32_t>(cut.index));
   request.mutable_job()->set_shard_count(static_cast<uint32_t>(cut.parts));
   *request.mutable_layout() = layout_;
+  return request;
+}
+
+// Attaches once, and sends the initial values if the server asks for them.
+absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl::Span<const float> vector,
+                                                            absl::Time deadline) const {
+  const Cut cut{server, options_.servers.size()};
   absl::StatusOr<v1::AttachResponse> response =
-      options_.servers[server]->Attach(request, std::min(deadline, absl::Now() + options_.call_timeout));
+      options_.servers[server]->Attach(RequestFor(cut), std::min(deadline, absl::Now() + options_.call_timeout));
   if (!response.ok() || response->state() != v1::AttachResponse::INITIALIZE) return response;
   absl::Status sent = options_.servers[server]->Initialize(
       {options_.sender, options_.partition, options_.partition.ShardValues(cut), vector}, deadline);
   if (!sent.ok()) return sent;
   return response;
+}
+
+absl::Status CenterClient::AttachAgain(absl::Time deadline) const {
+  return options_.servers[0]->Attach(RequestFor({0, options_.servers.size()}), deadline).status();
 }
 
 absl::Status CenterClient::CheckGoing() const {
@@ -189,6 +197,10 @@ absl::Status CenterClient::Save(uint64_t sequence, Ends ends, absl::Span<const f
   *request.mutable_sender() = options_.sender;
   request.set_ends(true);
   request.set_stops(ends == Ends::kJob);
+  if (ends == Ends::kJob) {
+    // A server that has gone back to a snapshot may not know this start of the group, and then takes no stop from it.
+    if (absl::Status status = Attach(vector, deadline).status(); !status.ok()) return status;
+  }
   for (ServerCalls* server : options_.servers) {
     if (absl::Status status = CheckGoing(); !status.ok()) return status;
     if (absl::Status status = server->Save(request, deadline); !status.ok()) return status;

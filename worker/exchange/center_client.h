@@ -58,6 +58,9 @@ class CenterClient {
   // Like Attach, but for one server. Reads only that shard's values of `vector`.
   absl::StatusOr<Attached> AttachShard(size_t server, absl::Span<const float> vector, absl::Time deadline) const;
 
+  // Attaches to the first server, which may have gone back to a snapshot, but sends no initial values. One attempt.
+  absl::Status AttachAgain(absl::Time deadline) const;
+
   // Reads the center's values into `vector`. FAILED_PRECONDITION: the center has another layout; the message names the
   // first difference. After an error `vector` is unspecified.
   absl::Status Pull(absl::Span<float> vector, absl::Time deadline) const;
@@ -82,6 +85,7 @@ class CenterClient {
   void Stop() { stopped_ = true; }
 
  private:
+  v1::AttachRequest RequestFor(const Cut& cut) const;
   absl::StatusOr<v1::AttachResponse> AttachOnce(size_t server, absl::Span<const float> vector,
                                                 absl::Time deadline) const;
   absl::Status PullShard(size_t server, absl::Span<float> vector, absl::Time deadline) const;

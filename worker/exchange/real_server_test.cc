@@ -110,6 +110,23 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     return pulled;
   }
 
+  void RestartAll() {
+    for (RestartableServer& server : servers_) {
+      server.Stop();
+      server.Start();
+    }
+  }
+
+  // Asks until the server can be reached.
+  static absl::StatusOr<v1::PaceResponse> Pace(const CenterClient& center) {
+    const absl::Time until = absl::Now() + kPatience;
+    while (true) {
+      absl::StatusOr<v1::PaceResponse> pace = center.Pace(0, absl::Now() + absl::Seconds(5));
+      if (!absl::IsUnavailable(pace.status()) || absl::Now() >= until) return pace;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+  }
+
   static void ApplyByHand(std::vector<float>& x, std::vector<float>& center) {
     std::vector<float> answer(x.size());
     ElasticExchange(kAlpha, x, absl::MakeSpan(center), absl::MakeSpan(answer));
@@ -217,6 +234,24 @@ TEST_P(RealServerTest, SavesAnExchange) {
   absl::Status gone = center_->Save(7, CenterClient::Ends::kGroup, group, absl::Now() + absl::Milliseconds(500));
   EXPECT_FALSE(gone.ok());
   EXPECT_FALSE(IsFatalExchangeError(gone)) << gone;
+}
+
+// A stop is not lost by servers that go back to a snapshot: neither if they no longer know this start of the group when
+// it stops the job, nor if they are started again afterwards.
+TEST_P(RealServerTest, AStopOutlivesRestarts) {
+  const std::vector<float> values = Ramp(1, 0);
+  Attach(values);
+  const std::unique_ptr<CenterClient> center = MakeCenter(2);
+  ASSERT_TRUE(center->Attach(values, absl::Now() + kPatience).ok());
+  RestartAll();
+  EXPECT_TRUE(absl::IsNotFound(Pace(*center).status()));
+  ASSERT_TRUE(center->AttachAgain(absl::Now() + kPatience).ok());
+  EXPECT_FALSE(Pace(*center)->stops());
+  RestartAll();
+  const absl::Status saved = center->Save(0, CenterClient::Ends::kJob, values, absl::Now() + kPatience);
+  ASSERT_TRUE(saved.ok()) << saved;
+  RestartAll();
+  EXPECT_TRUE(Pace(*center)->stops());
 }
 
 // A server's final refusal comes back at once with its code: a replaced incarnation, another layout, or a job that has

@@ -254,7 +254,12 @@ void GroupTraining::AskWhetherToStop() {
   if (deps_.group->rank() != 0 || wants_stop_ || exchange_ == nullptr || exchange_->SkipsFirstServer()) return;
   const absl::Time asked = options_.clock();
   if (asked < asks_next_) return;
-  const absl::StatusOr<v1::PaceResponse> pace = deps_.center->Pace(0, absl::Now() + options_.exchange_timeout / 10);
+  const absl::Time deadline = absl::Now() + options_.exchange_timeout / 10;
+  const absl::StatusOr<v1::PaceResponse> pace = deps_.center->Pace(0, deadline);
+  if (options_.rule == RuleName::kNone && absl::IsNotFound(pace.status())) {
+    // A server that has gone back to a snapshot may not know this start of the group, and no exchange tells it.
+    deps_.center->AttachAgain(deadline).IgnoreError();
+  }
   const absl::Time answered = options_.clock();
   asks_next_ = answered + std::max(absl::Seconds(1), 100 * (answered - asked));
   wants_stop_ = pace.ok() && pace->stops();
@@ -389,7 +394,9 @@ absl::StatusOr<uint64_t> GroupTraining::ExchangeEarly(uint64_t step) {
   }
   const absl::StatusOr<bool> missed = AgreeOnEnd();
   if (!missed.ok()) return missed.status();
-  if (last_begun_ == step && last_whole_ && !*missed) return step;
+  // Under kNone a start goes on after its state's step, whether or not the servers have an exchange of that step.
+  const bool sent = options_.rule != RuleName::kNone || exchange_->finished() > 0;
+  if (last_begun_ == step && last_whole_ && sent && !*missed) return step;
   const uint64_t sequence = last_begun_ == step ? step + 1 : step;
   exchange_->Begin({sequence, {0, 1}, /*last=*/true});
   if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
