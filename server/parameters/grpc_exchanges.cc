@@ -11,9 +11,6 @@
 namespace hooke {
 namespace {
 
-// gRPC's own thread applies a message of at most this length. That takes some microseconds, and to wake another thread
-// takes longer.
-constexpr size_t kSmallBytesMax = size_t{64} << 10;
 constexpr absl::Duration kSeatPatience = absl::Seconds(3);
 
 size_t ThreadsFor(size_t asked) {
@@ -78,7 +75,8 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GrpcExchanges::Serv
   options.logger = options_.logger.get();
   options.number = ++begun_;
   options.moved = [this](GrpcStream& stream) {
-    if (stream.message_bytes() > kSmallBytesMax) return Post(stream);
+    // To wake another thread takes longer than a small message.
+    if (!stream.IsSmall()) return Post(stream);
     GoOn(stream);
   };
   options.resumes = [this](GrpcStream& stream) { Post(stream); };
@@ -92,6 +90,7 @@ bool GrpcExchanges::Close(absl::Duration timeout) {
   seats_.Stop();
   {
     absl::MutexLock lock(&mutex_);
+    ++departures_;  // A stream that has just asked for its seat asks again, and is refused.
     PostSeatless();
   }
   return calls_.Close(timeout);
@@ -171,13 +170,14 @@ void GrpcExchanges::Watch(const std::shared_ptr<Shard>& shard) {
 
 void GrpcExchanges::Run() {
   while (true) {
+    std::vector<std::shared_ptr<Shard>> used;
     {
       absl::MutexLock lock(&mutex_);
       while (!stopped_ && !dropped_ && options_.clock->Now() < Deadline()) {
         options_.clock->Wait(changed_, mutex_, Deadline());
       }
       if (stopped_) return;
-      CancelDropped();
+      CancelDropped(used);
       for (const GrpcStream* stream : seatless_) {
         if (options_.clock->Now() < stream->give_up()) continue;
         PostSeatless();
@@ -218,14 +218,15 @@ void GrpcExchanges::LookAtShards() {
 }
 
 // The stream of a closed shard keeps its memory. The peer learns that its job has ended when it connects again.
-void GrpcExchanges::CancelDropped() {
+void GrpcExchanges::CancelDropped(std::vector<std::shared_ptr<Shard>>& used) {
   if (!std::exchange(dropped_, false)) return;
   for (auto watched = watched_.begin(); watched != watched_.end();) {
-    watched = (*watched)->closed() ? watched_.erase(watched) : std::next(watched);
+    used.push_back(*watched);
+    watched = used.back()->closed() ? watched_.erase(watched) : std::next(watched);
   }
   for (const auto& [stream, opened] : opened_) {
-    const std::shared_ptr<Shard> shard = opened.lock();
-    if (shard != nullptr && shard->closed()) stream->Cancel();
+    used.push_back(opened.lock());
+    if (used.back() != nullptr && used.back()->closed()) stream->Cancel();
   }
 }
 

@@ -78,7 +78,8 @@ class GrpcExchanges {
   void Run();
   absl::Time Deadline() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void LookAtShards();
-  void CancelDropped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the shards that it has used to `used`, because to free one takes long, and must not happen under the mutex.
+  void CancelDropped(std::vector<std::shared_ptr<Shard>>& used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   OpenCalls calls_;

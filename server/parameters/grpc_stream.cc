@@ -5,6 +5,11 @@
 #include "server/parameters/call_reply.h"
 
 namespace hooke {
+namespace {
+
+constexpr size_t kSmallBytesMax = size_t{64} << 10;
+
+}  // namespace
 
 GrpcStream::GrpcStream(Options options, const absl::Status& refusal)
     : options_(std::move(options)),
@@ -37,6 +42,15 @@ void GrpcStream::OnWriteDone(bool ok) {
 
 void GrpcStream::Completed() {
   if (pending_.fetch_sub(1) == 1) options_.moved(*this);
+}
+
+// An encoded message may have many more values than bytes.
+bool GrpcStream::IsSmall() const {
+  if (shard() != nullptr && !shard()->MayWait()) return true;
+  if (message_.Length() > kSmallBytesMax) return false;
+  if (shard() == nullptr) return true;
+  const JobRule& rule = shard()->plan().rule;
+  return rule.sent.compression == Compression::kNone && rule.answered.compression == Compression::kNone;
 }
 
 GrpcStream::Next GrpcStream::GoOn() {

@@ -65,8 +65,8 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
 
   // Null before the opening. Only the caller of GoOn may ask, before it calls, and `opened`.
   const std::shared_ptr<Shard>& shard() const { return exchange_.shard(); }
-  // The length of the message that has come. Only `moved` may ask.
-  size_t message_bytes() const { return message_.Length(); }
+  // Whether to apply the message that has come takes some microseconds. Only `moved` may ask.
+  bool IsSmall() const;
   // Valid after kLoad.
   const std::string& job_id() const { return opening_.job_id(); }
   void Loaded(absl::Status status) { outcome_ = std::move(status); }
