@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <system_error>
 #include <utility>
 
@@ -52,6 +53,8 @@ std::string AliasOf(const std::string& folder) {
   return folder.size() <= kAliasBytesMax ? folder : folder.substr(folder.size() - kAliasBytesMax);
 }
 
+bool Exists(int network) { return fs::exists(fs::path("/sys/class/net") / Device(network)); }
+
 // Returns the alias of a network's device; "" if there is none.
 std::string OwnerOf(int network) { return FirstLine(fs::path("/sys/class/net") / Device(network) / "ifalias"); }
 
@@ -82,22 +85,39 @@ absl::Status RunScript(const std::string& script, const std::string& folder, abs
       absl::StrCat(failure, "; the end of ", options.log_path, ":\n", EndOfLog(options.log_path)));
 }
 
-// Returns the folder's network: the one that it had before, or one that nobody has.
-absl::StatusOr<int> FindNetwork(const std::string& folder) {
-  const fs::path remembered = fs::path(folder) / "network";
-  const auto exists = [](int network) { return fs::exists(fs::path("/sys/class/net") / Device(network)); };
-  int network = 0;
-  if (absl::SimpleAtoi(FirstLine(remembered), &network) && network >= 0 && network < kNetworks) {
-    if (!exists(network) || OwnerOf(network) == AliasOf(folder)) return network;
+// Takes network `network`. ALREADY_EXISTS: somebody has it.
+absl::Status ClaimNetwork(int network, const std::string& folder) {
+  absl::Status status = RunScript(ClaimNetworkScript(network, folder), folder, "no hosts can be made");
+  if (!status.ok() && Exists(network)) return absl::AlreadyExistsError(status.message());
+  return status;
+}
+
+// Takes the network that the folder had before, and removes what an earlier run has left of it.
+absl::Status TakeNetworkAgain(int network, const std::string& folder) {
+  const std::string owner = OwnerOf(network);
+  // A device without an owner is left by a run that was killed while it took the network.
+  if (!owner.empty() && owner != AliasOf(folder)) {
     return absl::FailedPreconditionError(
         absl::StrCat("the network 198.18.", network, ".0/24, whose addresses the jobs stored in ", folder,
-                     " know, now belongs to the cluster in ", OwnerOf(network),
+                     " know, now belongs to the cluster in ", owner,
                      "; stop that cluster, or start a new one in another folder with --state-dir"));
   }
-  for (network = 0; network < kNetworks; ++network) {
-    if (exists(network)) continue;
-    std::ofstream(remembered) << network << "\n";
-    return network;
+  absl::Status status = RunScript(RemoveNetworkScript(network), folder, "hosts of an earlier run stay");
+  if (!status.ok()) return status;
+  return ClaimNetwork(network, folder);
+}
+
+// Takes a network that nobody has, and notes it in `remembered`.
+absl::StatusOr<int> TakeNewNetwork(const std::string& folder, const fs::path& remembered) {
+  for (int network = 0; network < kNetworks; ++network) {
+    if (Exists(network)) continue;
+    absl::Status status = ClaimNetwork(network, folder);
+    if (absl::IsAlreadyExists(status)) continue;
+    if (!status.ok()) return status;
+    std::ofstream out(remembered);
+    if (out << network << "\n" << std::flush) return network;
+    RunScript(RemoveNetworkScript(network), folder, "hosts stay").IgnoreError();
+    return absl::FailedPreconditionError(absl::StrCat("cannot write ", remembered.string()));
   }
   return absl::FailedPreconditionError("all networks from 198.18.0.0/24 to 198.18.255.0/24 are taken on this machine");
 }
@@ -117,7 +137,8 @@ std::string LinkRateFault(const std::string& rate) {
 
 std::string ClaimNetworkScript(int network, const std::string& owner) {
   return absl::StrCat("set -ex\n", kPath, "ip link add ", Device(network), " type veth peer name ", Peer(network),
-                      "\nip link set ", Device(network), " alias ", Quoted(AliasOf(owner)), "\n");
+                      "\nip link set ", Device(network), " alias ", Quoted(AliasOf(owner)), " || { ip link delete ",
+                      Device(network), "; exit 1; }\n");
 }
 
 std::string MakeNetworkScript(const VirtualHostsOptions& options, int network) {
@@ -142,10 +163,13 @@ std::string MakeNetworkScript(const VirtualHostsOptions& options, int network) {
 }
 
 std::string RemoveNetworkScript(int network) {
-  return absl::StrCat(kPath, "if [ -e /sys/class/net/", Device(network), " ]; then ip link delete ", Device(network),
-                      "; fi\n", "for name in $(ip netns list | sed -n 's/^\\(hooke-", network,
-                      "-[a-z0-9]*\\).*/\\1/p'); do\n", "  ip netns pids \"$name\" | xargs -r kill -9\n",
-                      "  ip netns delete \"$name\" || failed=1\n", "done\n", "exit ${failed:-0}\n");
+  // The device names the owner, so it goes last: a later run of this folder then finds what is left. The switch comes
+  // after the hosts in the list, and takes the device along.
+  return absl::StrCat(kPath, "for name in $(ip netns list | sed -n 's/^\\(hooke-", network,
+                      "-[a-z0-9]*\\).*/\\1/p' | sort); do\n", "  ip netns pids \"$name\" | xargs -r kill -9\n",
+                      "  ip netns delete \"$name\" || failed=1\n", "done\n", "[ -z \"$failed\" ] || exit 1\n",
+                      "ip link delete ", Device(network), " 2>/dev/null || [ ! -e /sys/class/net/", Device(network),
+                      " ]\n");
 }
 
 absl::StatusOr<std::unique_ptr<VirtualHosts>> VirtualHosts::Make(const VirtualHostsOptions& options,
@@ -156,22 +180,27 @@ absl::StatusOr<std::unique_ptr<VirtualHosts>> VirtualHosts::Make(const VirtualHo
   }
   std::error_code error;
   fs::create_directories(fs::path(folder) / "logs", error);
-  absl::StatusOr<int> network = FindNetwork(folder);
-  if (!network.ok()) return network.status();
-  if (OwnerOf(*network) == AliasOf(folder)) {
-    absl::Status status = RunScript(RemoveNetworkScript(*network), folder, "hosts of an earlier run stay");
+  const fs::path remembered = fs::path(folder) / "network";
+  int network = -1;
+  if (absl::SimpleAtoi(FirstLine(remembered), &network) && network >= 0 && network < kNetworks) {
+    absl::Status status = TakeNetworkAgain(network, folder);
     if (!status.ok()) return status;
+  } else {
+    absl::StatusOr<int> taken = TakeNewNetwork(folder, remembered);
+    if (!taken.ok()) return taken.status();
+    network = *taken;
   }
-  absl::Status status = RunScript(ClaimNetworkScript(*network, folder), folder, "no hosts can be made");
-  if (!status.ok()) return status;
   // From here on the destructor removes whatever has been made.
-  std::unique_ptr<VirtualHosts> hosts(new VirtualHosts(options, folder, *network));
-  status = RunScript(MakeNetworkScript(options, *network), folder, "no hosts can be made");
+  std::unique_ptr<VirtualHosts> hosts(new VirtualHosts(options, folder, network));
+  absl::Status status = RunScript(MakeNetworkScript(options, network), folder, "no hosts can be made");
   if (!status.ok()) return status;
   return hosts;
 }
 
-VirtualHosts::~VirtualHosts() { RunScript(RemoveNetworkScript(network_), folder_, "hosts stay").IgnoreError(); }
+VirtualHosts::~VirtualHosts() {
+  const absl::Status status = RunScript(RemoveNetworkScript(network_), folder_, "hosts stay");
+  if (!status.ok()) std::cerr << status.message() << "\n";
+}
 
 std::string VirtualHosts::Address(int host) const { return HostAddress(network_, host); }
 std::string VirtualHosts::Name(int host) const { return HostName(network_, host); }

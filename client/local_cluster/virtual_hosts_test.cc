@@ -8,7 +8,6 @@
 namespace hooke {
 namespace {
 
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -35,8 +34,8 @@ TEST(VirtualHostsTest, LinksWithoutALimitHaveNone) {
 
 // The folder's name comes from a user, and the kernel keeps only so much of it.
 TEST(VirtualHostsTest, TheOwnersNameIsQuotedAndCut) {
-  EXPECT_THAT(ClaimNetworkScript(7, "/it's; reboot"), EndsWith(" alias '/it'\\''s; reboot'\n"));
-  EXPECT_THAT(ClaimNetworkScript(7, std::string(300, 'a')), EndsWith(" '" + std::string(255, 'a') + "'\n"));
+  EXPECT_THAT(ClaimNetworkScript(7, "/it's; reboot"), HasSubstr(" alias '/it'\\''s; reboot' ||"));
+  EXPECT_THAT(ClaimNetworkScript(7, std::string(300, 'a')), HasSubstr(" '" + std::string(255, 'a') + "' ||"));
 }
 
 }  // namespace
