@@ -246,8 +246,8 @@ class Job:
         self._with_center(lambda: results.append(work()))
         if not results:
             return None
-        said = numbers(results[0] if isinstance(results[0], dict) else {"accuracy": results[0]}, "the function of job.evaluate()")
-        metrics = {name: value for name, value in said.items() if name not in ("accuracy", "loss", "samples")}
         if self.rank == 0:
+            said = numbers(results[0] if isinstance(results[0], dict) else {"accuracy": results[0]}, "the function of job.evaluate()")
+            metrics = {name: value for name, value in said.items() if name not in ("accuracy", "loss", "samples")}
             self._native.evaluated(said.get("accuracy", math.nan), said.get("loss", math.nan), int(said.get("samples", 0)), metrics)
         return results[0]

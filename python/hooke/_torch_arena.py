@@ -257,6 +257,7 @@ class Arena:
             # Leaving the job may still send them.
             self.staging.values_to_job()
             self.staging.close()
+            self.staging = None
         for slot in self.slots:
             if slot.parameter.data_ptr() == slot.address and not _torch_staging.is_staged(slot.parameter):
                 slot.parameter.data = slot.parameter.data.clone()

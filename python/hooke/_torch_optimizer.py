@@ -1,6 +1,5 @@
 """The user's optimizer as part of a job: its own step and zero_grad, with Hooke's work around them."""
 
-import contextlib
 import functools
 import inspect
 import types
@@ -42,19 +41,33 @@ def attach_step(optimizer: torch.optim.Optimizer, before_step, after_step, steps
     def step(self, *arguments, **options):
         closure = arguments[0] if arguments else options.get("closure")
         before_step(self, closure is not None)
+        # A GradScaler leaves its work to a fused optimizer: to unscale the gradients, and to leave out a step that overflows.
+        found_inf = getattr(self, "found_inf", None)
+        result = None
         if steps_locally:
             result = own_step(*arguments, **options)
-            # A fused optimizer gets the scaler's verdict, and leaves the step out by itself.
-            overflow = getattr(self, "found_inf", None)
-            if overflow is not None and bool(overflow):
-                return result
-        else:
-            with torch.enable_grad() if closure else contextlib.nullcontext():
-                result = closure() if closure else None
+        elif closure:
+            with torch.enable_grad():
+                result = closure()
+        if found_inf is not None and bool(found_inf):
+            return result
+        if not steps_locally:
+            _unscale(self)
         after_step(self)
         return result
 
     optimizer.step = types.MethodType(step, optimizer)
+
+
+def _unscale(optimizer: torch.optim.Optimizer) -> None:
+    """Divides the gradients by the scale that a GradScaler has left to the optimizer, which does not step, to apply."""
+    scale = getattr(optimizer, "grad_scale", None)
+    if scale is None:
+        return
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if p.grad is not None:
+                p.grad.div_(scale.to(p.grad.device))
 
 
 def attach_zero_grad(optimizer: torch.optim.Optimizer, arena: Arena, after_zero) -> None:
@@ -74,13 +87,18 @@ def attach_zero_grad(optimizer: torch.optim.Optimizer, arena: Arena, after_zero)
     optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
 
 
+# A GradScaler leaves out some steps of each optimizer, but not for long in turns, with no joint step between.
+_ROUNDS_APART = 8
+
+
 class Steps:
     """Decides when a step is complete: when every optimizer has stepped. And how many steps were skipped, after they had taken their samples.
 
     An optimizer that a GradScaler skips is not called. If all optimizers step with the same gradients, a step that some
     of them left out is not counted, like one that all have left out. Else the rest of it would be taken for the beginning
     of the next step, from then on each step would be counted in its midst, and a state that is kept there would not be
-    whole. If each optimizer has a backward pass of its own, as in a GAN, steps that were left out cannot be told.
+    whole. If each optimizer has a backward pass of its own, as in a GAN, steps that were left out cannot be told. A program
+    may begin with joint steps and then give each optimizer a pass of its own: that is known once so many steps were such.
     """
 
     def __init__(self):
@@ -92,6 +110,9 @@ class Steps:
         self._uncounted = False  # The present gradients have not come to a counted step.
         self._noted = False  # They are in `skipped` already.
         self._perhaps_skipped = 0  # While it is not known whether all step together.
+        self._apart = set()  # Since the last counted step: those that have stepped alone.
+        self._rounds_apart = 0  # How often all have.
+        self._skipped_since = 0  # What was added to `skipped`.
 
     def saved(self) -> Dict[str, int]:
         return {"skipped": self.skipped, "together": self._together}
@@ -111,12 +132,15 @@ class Steps:
         self._noted = True
         if self._together or self.optimizers == 1:
             self.skipped += 1
+            self._skipped_since += 1
         else:
             self._perhaps_skipped += 1
 
     def stepped(self, optimizer: int) -> bool:
         """An optimizer has stepped. Returns whether the step is to be counted now."""
         self._since_combined.add(optimizer)
+        if self._together:
+            self._note_apart(optimizer)
         if self._together:
             self._stepped &= self._since_combined
         self._stepped.add(optimizer)
@@ -130,7 +154,24 @@ class Steps:
         self._uncounted = self._noted = False
         self._perhaps_skipped = 0
         self._stepped.clear()
+        self._apart.clear()
+        self._rounds_apart = self._skipped_since = 0
         return True
+
+    def _note_apart(self, optimizer: int) -> None:
+        """Notices that the optimizers do not step with the same gradients any more."""
+        if len(self._since_combined) > 1:
+            return
+        self._apart.add(optimizer)
+        if len(self._apart) < self.optimizers:
+            return
+        self._rounds_apart += 1
+        if self._rounds_apart == _ROUNDS_APART:
+            self._together = False
+            self._stepped = set(self._apart)
+            # The steps before this one were not counted. Their samples were taken once, but were noted at each optimizer.
+            self.skipped += _ROUNDS_APART - 1 - self._skipped_since
+        self._apart.clear()
 
     def _learn_together(self, complete: bool) -> None:
         self._together = True

@@ -269,6 +269,13 @@ class Staging:
             piece.copies.from_job([piece.pair])
             piece.reset()
 
+    def gradients_to_job(self) -> None:
+        """Copies the gradients into the job's memory, as the program has them now."""
+        pieces = [piece for piece in self._pieces if piece.parameters]
+        under_way = [(piece.copies, piece.copies.to_job([piece.pair], [piece.copies.writer()])) for piece in pieces]
+        for copies, copy in under_way:
+            copies.wait(copy)
+
     # ---- Values, for an exchange ----
 
     def _pairs(self, device: torch.device) -> List[Pair]:

@@ -188,6 +188,8 @@ class Job(_job.Job):
             super().finish()
 
     def _end_step(self, samples: int, epoch: float = 0.0) -> None:
+        if self._arena.staging and self._place.sends_gradients:
+            self._arena.staging.gradients_to_job()  # The program may have clipped or unscaled them.
         if self._arena.staging and self._native.values_due():
             with self._values_in_job():
                 super()._end_step(samples, epoch)

@@ -27,6 +27,7 @@ class FakeNative:
         self._pid = os.getpid()
         self.tensors = []
         self.values_due_after = None  # Steps after which values are due; None: after all.
+        self.on_gradients = None  # If set: called in each end_step with (address, count) of the gradients, which servers may get.
         self.on_values = None  # If set: called while the library has the values, with (address, count) of all tensors.
         self.due_after = set()  # Steps after which a state is due.
         self.saved = {}  # By step.
@@ -74,6 +75,8 @@ class FakeNative:
     def end_step(self, samples, epoch):
         self.calls.append("end_step")
         self.samples = samples
+        if self.on_gradients:
+            self.on_gradients([(tensor.gradient, math.prod(tensor.shape)) for tensor in self.tensors if tensor.kind == PARAMETER])
         self.steps += 1
         if self.values_due_after is None or self.steps in self.values_due_after:
             self._see_values()

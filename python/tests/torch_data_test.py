@@ -52,6 +52,7 @@ class Evaluation(unittest.TestCase):
         self.assertNotIn("with_center", native.calls)
         job, native, _, _ = wrapped(rank=1, ranks=2)
         self.assertEqual(job.evaluate(lambda m: 0.75), 0.75)
+        self.assertIsNone(job.evaluate(lambda m: None))  # Only rank 0's result is looked at.
         self.assertEqual(native.evaluations, [])
 
 
@@ -231,6 +232,8 @@ class SkippedSteps(unittest.TestCase):
             (2, "cz cz c01z", [6], 2),
             (2, "c1z c01z c01z", [4, 9], 0),  # Counted too early once, before it is known that they step together.
             (2, "c0zc1z c0zc1z", [4, 10], 0),  # As in a GAN.
+            (2, "c01z" + 9 * "c0zc1z", [2, 50, 56], 7),  # Joint steps first, then as in a GAN. Some steps are not counted.
+            (2, "c01z c0z c1z c01z", [2, 12], 2),  # Each left out once.
         ]
         for optimizers, events, counted, skipped in table:
             steps = hooke.torch.Steps()

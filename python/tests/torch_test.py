@@ -18,6 +18,7 @@ from torch import nn  # noqa: E402
 
 import hooke.torch  # noqa: E402
 from fake_native import FakeNative  # noqa: E402
+from hooke._torch_arena import at  # noqa: E402
 from torch_models import OPTIMIZERS, STEPS, Tied, inputs, make_model, train, wrapped  # noqa: E402
 
 
@@ -402,6 +403,26 @@ class Calls(unittest.TestCase):
         torch.testing.assert_close(model[0].weight, before)
         self.assertEqual(native.calls.count("end_step"), 2)
         self.assertEqual(len([notice for notice in native.notices if "the program's optimizer does not step" in notice]), 1)
+
+    def test_servers_get_gradients_as_the_step_has_them(self):
+        """Clipped, and unscaled if a GradScaler has left that to a fused optimizer. A step that overflows is not sent."""
+        _, native, model, optimizer = wrapped(steps_locally=False, sends_gradients=True, has_servers=True, rule="sync")
+        sent = []
+        native.on_gradients = lambda places: sent.append(torch.cat([at(address, (count,), torch.float32) for address, count in places]))
+        model(inputs(0)).square().sum().backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        self.assertAlmostEqual(float(sent[0].norm()), 0.5, places=5)
+        optimizer.zero_grad()
+        for overflow in (0.0, 1.0):
+            model(inputs(0)).square().sum().backward()
+            expected = torch.cat([p.grad.flatten() for p in model.parameters()]) / 4
+            optimizer.grad_scale, optimizer.found_inf = torch.tensor(4.0), torch.tensor(overflow)
+            optimizer.step()
+            del optimizer.grad_scale, optimizer.found_inf
+            optimizer.zero_grad()
+        torch.testing.assert_close(sent[1], expected)
+        self.assertEqual(len(sent), 2)
 
     def test_one_rank_under_downpour_gives_its_gradients(self):
         """The optimizer steps, and yet the library must see the gradients, to send them: without them nobody learns."""

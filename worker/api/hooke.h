@@ -42,6 +42,8 @@
  *   It copies values to their registered places before hooke_begin, hooke_with_center, hooke_finish and hooke_leave,
  * and before hooke_end_step if hooke_values_due. It copies them back after these calls, and when hooke_with_center
  * calls its work.
+ *   Where servers step with gradients (hooke_place.sends_gradients), they get those that are at the registered places
+ * when hooke_end_step is called. A program that has clipped or unscaled its own copies must copy them there before.
  *
  * 16-bit values. Tensors of bfloat16 and float16 may stand beside float32 ones.
  *   Gradients of 16 bits are averaged as such: added in float32, divided, and rounded once. A mean is infinite only if
