@@ -19,13 +19,16 @@ void SortByUse(std::vector<CachedFile>& files) {
 
 }  // namespace
 
+absl::Status CheckFits(uint64_t need, uint64_t bytes_max) {
+  if (need <= bytes_max) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the job's files need ", BytesText(need),
+                                                    ", and this worker's cache has room for ", BytesText(bytes_max),
+                                                    ": start hooke-worker with a larger --files-cache-bytes"));
+}
+
 absl::StatusOr<std::vector<std::string>> ChooseEvictions(std::vector<CachedFile> files, uint64_t need,
                                                          uint64_t bytes_max) {
-  if (need > bytes_max) {
-    return absl::FailedPreconditionError(absl::StrCat("the job's files need ", BytesText(need),
-                                                      ", and this worker's cache has room for ", BytesText(bytes_max),
-                                                      ": start hooke-worker with a larger --files-cache-bytes"));
-  }
+  if (absl::Status status = CheckFits(need, bytes_max); !status.ok()) return status;
   uint64_t bytes = 0;
   uint64_t in_use = 0;
   for (const CachedFile& file : files) {

@@ -18,6 +18,9 @@ struct CachedFile {
   bool in_use = false;  // A running group uses it, or one that starts. It stays.
 };
 
+// Returns OK if a cache of `bytes_max` bytes can hold `need` bytes, else FAILED_PRECONDITION.
+absl::Status CheckFits(uint64_t need, uint64_t bytes_max);
+
 // Returns the names of the files that must leave so that `need` more bytes fit into `bytes_max`. These are the files
 // that were used the longest time ago, and no more than necessary. FAILED_PRECONDITION: `need` alone is too much.
 // RESOURCE_EXHAUSTED: files in use leave too little room; the message says how much they take.

@@ -133,6 +133,8 @@ absl::StatusOr<FileCache::Made> FileCache::MakeInTurn(const v1::FileSet& set, co
   const std::vector<v1::FileContent> contents = ContentsOf(*manifest);
   std::vector<v1::FileContent> used = contents;
   used.push_back(ManifestContent(set));
+  // Whatever else the cache holds, these files never fit.
+  if (absl::Status status = CheckFits(BytesOf(used), bytes_max_); !status.ok()) return status;
   made.use = StartUse(used);
   made.contents = static_cast<uint32_t>(contents.size());
   std::set<std::string> copied;
