@@ -99,6 +99,7 @@ TEST_F(FileStoreTest, ManyTinyFilesDoNotUseUpTheDisksNames) {
   options.total_bytes_max = 40 << 10;
   Open(options);
   std::vector<std::string> tiny;
+  tiny.reserve(10);
   for (int i = 0; i < 10; ++i) tiny.push_back(std::string(static_cast<size_t>(i), 'x'));
   ASSERT_TRUE(Upload(tiny).ok());
   EXPECT_EQ(FilesThere(), 10u);

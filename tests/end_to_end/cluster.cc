@@ -207,8 +207,15 @@ absl::Status Cluster::AwaitServerEnd(int index) {
 
 absl::Status Cluster::RestartServer(int index) {
   if (absl::Status status = AwaitServerEnd(index); !status.ok()) return status;
-  servers_[index].argv[1] = "--listen=" + servers_[index].address;
-  return Launch(servers_[index]);
+  Daemon& server = servers_[index];
+  server.argv[1] = "--listen=" + server.address;
+  // While the server was away, a connection of another program may have taken its port.
+  absl::Status status;
+  PollUntil(absl::Now() + kReadyLimit, [&] {
+    status = Launch(server);
+    return status.ok() || !absl::StrContains(status.message(), "address already in use");
+  });
+  return status;
 }
 
 std::string Cluster::ServerOutput(int index) const { return servers_[index].output->Text(); }
