@@ -107,6 +107,13 @@ class Hosts:
         counters = json.loads(answer.stdout)[0]["stats64"]
         return counters["tx"]["bytes"], counters["rx"]["bytes"]
 
+    def cut(self, host):
+        """Takes the host's link down: nothing passes until join()."""
+        run("ip", "-n", self._switch(), "link", "set", f"port{host}", "down")
+
+    def join(self, host):
+        run("ip", "-n", self._switch(), "link", "set", f"port{host}", "up")
+
     def __enter__(self):
         try:
             self._make()

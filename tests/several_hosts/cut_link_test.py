@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""The link of a group's host is down for a while. Needs root."""
+
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
+import hosts  # noqa: E402
+from host_cluster import HostCluster, training_job  # noqa: E402
+from support import wait_for  # noqa: E402
+import support  # noqa: E402
+
+CUT_SECONDS = 30
+
+
+class CutLink(unittest.TestCase):
+    def test_a_host_that_is_cut_off_is_replaced_and_comes_back(self):
+        """Meanwhile the group trains on the other hosts."""
+        folder = tempfile.TemporaryDirectory(prefix="hooke-")
+        self.addCleanup(folder.cleanup)
+        network = hosts.Hosts(3, folder.name, rate=None)
+        network.__enter__()
+        self.addCleanup(network.__exit__)
+        cluster = HostCluster(network, folder.name)
+        job_id = cluster.submit(training_job(epochs=10000))
+        name = next(name for name in cluster.trains(job_id, 1) if name != "n0")  # The server's host stays.
+        ranks = set(cluster.ranks_on(name))
+        self.assertEqual(len(ranks), 2)
+        network.cut(int(name[1:]))
+        cut = time.monotonic()
+        self.assertNotIn(name, cluster.trains(job_id, 2))
+        print(f"cut off {name}: the group trained elsewhere after {time.monotonic() - cut:.1f} s", flush=True)
+        wait_for("30 s have passed", lambda: time.monotonic() >= cut + CUT_SECONDS)
+        network.join(int(name[1:]))
+        wait_for(f"{name} is back", lambda: cluster.node(name)["alive"])
+        wait_for(f"the ranks of the first start on {name} have ended", lambda: not ranks & set(cluster.ranks_on(name)))
+        start = cluster.group(job_id)["incarnation"]
+        self.assertNotIn(name, cluster.trains(job_id, start))
+        cluster.hooke("cancel", job_id)
+        wait_for("the job is cancelled", lambda: cluster.job(job_id)["state"] == "cancelled")
+        cluster.check_nothing_is_left(self)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,140 @@
+"""A cluster over hosts that are network namespaces, with the real daemons."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+from support import DATA, PROGRAMS, wait_for
+
+PORT = 7411
+JOB = """name: two
+model: mlp
+data: {{format: idx, train: {data}, test: {data}}}
+train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.05}}}}
+groups: {{count: 1, ranks: 4}}
+averaging: {{rule: elastic, interval: 4}}
+"""
+
+
+def training_job(epochs):
+    """A job of one group of four ranks."""
+    return JOB.format(data=DATA, epochs=epochs)
+
+
+class HostCluster:
+    """A server on the first host, and a worker on each. Host i has the site `sites[i]`, or none."""
+
+    def __init__(self, network, folder, slots=2, sites=(), worker_flags=()):
+        self.worker_flags = [f"--slots={slots}", "--allow-commands", *worker_flags]
+        self.sites = sites
+        self.network, self.folder, self.workers, self.ran_ssh = network, folder, {}, os.path.join(folder, "ssh.ran")
+        # Nothing may call ssh. A script of that name comes first on the PATH and leaves a trace.
+        tools = os.path.join(folder, "tools")
+        os.mkdir(tools)
+        for name in ("ssh", "rsh"):
+            path = os.path.join(tools, name)
+            pathlib.Path(path).write_text(f"#!/bin/sh\necho $0 $* >> {self.ran_ssh}\nexit 1\n")
+            os.chmod(path, 0o755)
+        # MPICH's UCX must find the network of each namespace. With tcp alone MPI_Finalize hangs now and then if a host has two ranks, also under an
+        # mpirun that was started by hand.
+        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "UCX_TLS": "tcp,self,posix"}
+        # Workers run commands only in a cluster with a token, because other machines reach this coordinator.
+        token = os.path.join(folder, "token")
+        with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("several-hosts-token")
+        self.environment["HOOKE_TOKEN_FILE"] = token
+        self.address = f"{network.addresses[0]}:{PORT}"
+        self.server = self._start(0, "server", ["hooke-server", f"--listen={self.address}"])
+        for host in range(network.count):
+            self.start_worker(host)
+
+    def _start(self, host, name, command):
+        ready = os.path.join(self.folder, f"{name}.ready")
+        if os.path.exists(ready):
+            os.remove(ready)
+        full = [str(PROGRAMS / command[0]), *command[1:], f"--state-dir={self.folder}/{name}", f"--ready-file={ready}"]
+        with open(os.path.join(self.folder, f"{name}.log"), "ab") as log:
+            process = subprocess.Popen(self.network.command(host, full), env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for(f"{name} is ready", lambda: os.path.exists(ready))
+        return process
+
+    def start_worker(self, host):
+        name = f"n{host}"
+        flags = self.worker_flags + ([f"--site={self.sites[host]}"] if self.sites else [])
+        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", *flags])
+
+    def kill_worker(self, name):
+        self.workers[name].send_signal(signal.SIGKILL)
+        self.workers.pop(name).wait()
+
+    def hooke(self, *arguments, status=0):
+        command = self.network.command(0, [str(PROGRAMS / "hooke"), *arguments, f"--coordinator={self.address}"])
+        result = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60)
+        if status is not None and result.returncode != status:
+            raise AssertionError(f"hooke {' '.join(arguments)}: {result.returncode}: {result.stdout}{result.stderr}{self.logs()}")
+        return result.stdout
+
+    def submit(self, text):
+        """Submits the job of this YAML text. Returns its id."""
+        path = os.path.join(self.folder, "job.yaml")
+        pathlib.Path(path).write_text(text)
+        return json.loads(self.hooke("submit", path, "--output=json"))["job_id"]
+
+    def job(self, job_id):
+        return json.loads(self.hooke("jobs", job_id, "--output=json"))
+
+    def node(self, name):
+        return next(node for node in json.loads(self.hooke("nodes", "--output=json"))["nodes"] if node["name"] == name)
+
+    def logs(self):
+        texts = [f"== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(pathlib.Path(self.folder).glob("*.log"))]
+        return "\n" + "\n".join(texts)
+
+    def group(self, job_id):
+        """Returns the first group; fails if its job has failed."""
+        job = self.job(job_id)
+        if job["state"] in ("failed", "cancelled"):
+            raise AssertionError(f"{job['state']}: {job['reason']}{self.logs()}")
+        return job["groups"][0]
+
+    def trains(self, job_id, incarnation):
+        """Returns the names of the workers, the lead first, once the group has made 20 steps in this start or a later one."""
+
+        def moved():
+            group = self.group(job_id)
+            progress = group["progress"] or {}
+            if group["state"] == "running" and group["incarnation"] >= incarnation and progress.get("step", 0) >= 20:
+                return [part["worker"] for part in group["parts"]]
+            return None
+
+        return wait_for(f"start {incarnation} of {job_id} trains", moved)
+
+    def ranks_on(self, name):
+        """Returns the process ids of hooke-rank on a worker's host."""
+        found = []
+        for pid in self.network._processes(int(name[1:])):
+            try:
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "hooke-rank":
+                    found.append(pid)
+            except OSError:
+                pass
+        return found
+
+    def memory_folders(self):
+        return {os.path.realpath(link) for link in pathlib.Path(self.folder).glob("n*/groups/*/memory")}
+
+    def check_nothing_is_left(self, test, memory=()):
+        """Ends the daemons. Afterwards no process, no folder of a group and no memory of a group may be there."""
+        hosts = range(self.network.count)
+        test.assertEqual(self.end(), [0] * (len(self.workers) + 1), self.logs())
+        test.assertFalse(os.path.exists(self.ran_ssh), "ssh was called")
+        test.assertEqual([self.network._processes(host) for host in hosts], [[] for _ in hosts])
+        test.assertEqual([list(pathlib.Path(self.folder, f"n{host}", "groups").iterdir()) for host in hosts], [[] for _ in hosts])
+        test.assertEqual([path for path in memory if os.path.exists(path)], [])
+
+    def end(self):
+        for process in [*self.workers.values(), self.server]:
+            process.send_signal(signal.SIGTERM)
+        return [process.wait(40) for process in [*self.workers.values(), self.server]]

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Many starts of groups over two hosts: none hangs, none is tried twice, and none leaves a process, a folder or memory. Needs root."""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
+import hosts  # noqa: E402
+from host_cluster import HostCluster  # noqa: E402
+from support import wait_for  # noqa: E402
+import support  # noqa: E402
+
+STARTS = 100
+SITES = ("a", "b")
+PROGRAM = pathlib.Path("worker/api/linear_regression").resolve()
+# Each site has two hosts of one slot, so that a group of two ranks is on both.
+JOB = """name: start
+command: [{program}, "2"]
+groups: {{count: 1, ranks: 2, site: {site}}}
+averaging: {{rule: none}}
+"""
+# Together, on a busy machine. A start takes about a second.
+LIMIT_SECONDS = 600
+
+
+class Starts(unittest.TestCase):
+    def test_none_hangs_and_none_leaves_anything(self):
+        folder = tempfile.TemporaryDirectory(prefix="hooke-")
+        self.addCleanup(folder.cleanup)
+        network = hosts.Hosts(2 * len(SITES), folder.name, rate=None)
+        network.__enter__()
+        self.addCleanup(network.__exit__)
+        cluster = HostCluster(network, folder.name, slots=1, sites=[site for site in SITES for _ in range(2)])
+        submitted = [cluster.submit(JOB.format(program=PROGRAM, site=SITES[number % len(SITES)])) for number in range(STARTS)]
+
+        def states():
+            jobs = json.loads(cluster.hooke("jobs", "--output=json"))["jobs"]
+            return {job["job_id"]: job["state"] for job in jobs}
+
+        wait_for("all jobs have ended", lambda: set(states().values()) <= {"succeeded", "failed", "cancelled"}, LIMIT_SECONDS)
+        self.assertEqual(states(), {job_id: "succeeded" for job_id in submitted}, cluster.logs())
+        for job_id in submitted:
+            group = cluster.group(job_id)
+            self.assertEqual(group["incarnation"], 1, f"{job_id} was started again: {group}")
+        cluster.check_nothing_is_left(self)
+
+
+if __name__ == "__main__":
+    support.main()
