@@ -1,9 +1,11 @@
 """The C interface of libhooke.so (worker/api/hooke.h) as Python calls. An error of the library becomes a hooke.Error."""
 
+import contextlib
 import ctypes
 import enum
 import os
 import pathlib
+import re
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 API_VERSION = 4
@@ -171,14 +173,28 @@ def candidates() -> List[str]:
     return [str(HERE / LIBRARY), *([str(built)] if built.exists() else []), LIBRARY]
 
 
-def _mode() -> int:
-    """How to load the library. A TensorFlow that was imported before shows its own Protocol Buffers to everybody.
+def _open(path: str) -> ctypes.CDLL:
+    """Opens the library. A TensorFlow that was imported before shows its own Protocol Buffers to everybody.
 
     The library would call these instead of its own, and crash. So it then looks into its own libraries first. It does
     not always do that, because that would go past an allocator of LD_PRELOAD.
     """
-    others = hasattr(ctypes.CDLL(None), "_ZTVN6google8protobuf7MessageE")
-    return ctypes.DEFAULT_MODE | (os.RTLD_DEEPBIND if others else 0)
+    if not hasattr(ctypes.CDLL(None), "_ZTVN6google8protobuf7MessageE"):
+        return ctypes.CDLL(path)
+    _open_mpi_of(path)
+    return ctypes.CDLL(path, ctypes.DEFAULT_MODE | os.RTLD_DEEPBIND)
+
+
+def _open_mpi_of(path: str) -> None:
+    """Opens the MPI library that the library needs, which then looks for symbols as usual.
+
+    Many programs, as Debian's Python, have a copy of libc's `environ`. An MPI library that looks into its own libraries
+    first would take libc's for the environment, and free strings that are not its own when it sets a variable.
+    """
+    with contextlib.suppress(OSError):
+        with open(path, "rb") as file:
+            for name in re.findall(rb"\0(lib(?:mpi|mpich)\.so\.[0-9]+)\0", file.read()):
+                ctypes.CDLL(name.decode())
 
 
 def load() -> ctypes.CDLL:
@@ -186,7 +202,7 @@ def load() -> ctypes.CDLL:
     tried = []
     for path in candidates():
         try:
-            library = ctypes.CDLL(path, _mode())
+            library = _open(path)
             for name, arguments in _ARGUMENTS.items():
                 getattr(library, name).argtypes = arguments
                 getattr(library, name).restype = ctypes.c_int

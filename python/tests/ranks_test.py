@@ -107,6 +107,20 @@ class Ranks(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertIn("done 1", output)
 
+    def test_program_with_protocol_buffers_of_its_own(self):
+        """As TensorFlow, which shows them to everybody."""
+        program = (
+            "import ctypes, ctypes.util\n"
+            "name = ctypes.util.find_library('protobuf')\n"
+            "ctypes.CDLL(name, ctypes.RTLD_GLOBAL)._ZTVN6google8protobuf7MessageE\n"
+            "import hooke.numpy\n"
+            "job = hooke.numpy.init()\n"
+            "print(f'rank {job.rank} is alone: {job.all_reduce(job.rank) == job.rank}')\n"
+        )
+        status, output = run_program(["-c", program], 2)
+        self.assertEqual(status, 0, output)
+        self.assertIn("rank 0 is alone: False", output)
+
     def test_rank_that_raises_ends_the_group(self):
         self.fails("raises", "ValueError: rank 1 has had enough")
 
