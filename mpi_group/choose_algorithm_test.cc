@@ -45,6 +45,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {OneNode(2), {Operation::kBroadcast, 0, false}, Algorithm::kNothing},
       {OneNode(2), {Operation::kBarrier, 0, false}, Algorithm::kStaged},
       {Nodes(2, 1, 1), {Operation::kBarrier, 0, false}, Algorithm::kDissemination},
+      {Nodes(2, 1, 2), {Operation::kBarrier, 0, false}, Algorithm::kTwoLevel},
+      {WithoutSharedMemory(Nodes(2, 2, 2)), {Operation::kBarrier, 0, false}, Algorithm::kDissemination},
       {OneNode(2), {Operation::kAllReduce, 4, false}, Algorithm::kStaged},
       {OneNode(2), {Operation::kAllReduce, 4, true}, Algorithm::kStaged},
       {OneNode(2), {Operation::kAllReduce, kMany, true}, Algorithm::kArena},

@@ -79,6 +79,7 @@ std::vector<TuningRule> PartsRules(Operation operation) {
 std::vector<TuningRule> MakeDefaultRules() {
   std::vector<TuningRule> all = {
       {Operation::kBarrier, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {Operation::kBarrier, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 64 * kKi, 1},
       {Operation::kBarrier, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kDissemination, 64 * kKi},
   };
   for (const std::vector<TuningRule>& rules :

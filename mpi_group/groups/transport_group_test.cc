@@ -102,6 +102,22 @@ INSTANTIATE_TEST_SUITE_P(All, NodesTest,
                                std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
                          });
 
+// No rank leaves a barrier before all have entered it.
+TEST(GroupOfSeveralNodesTest, BarrierWaitsForAll) {
+  for (const NodesCase& nodes : AllNodesCases()) {
+    const int ranks = static_cast<int>(nodes.nodes.size());
+    const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes.nodes);
+    std::atomic<int> entered{0};
+    RunRanks(ranks, [&](int rank) {
+      for (int round = 1; round <= 200; ++round) {
+        ++entered;
+        ASSERT_EQ(groups[rank]->Barrier(), absl::OkStatus());
+        ASSERT_GE(entered, round * ranks) << nodes.name;
+      }
+    });
+  }
+}
+
 // A mean of float16 values is right although their sum is out of float16's range.
 TEST(GroupOfSeveralNodesTest, MeansOfFloat16DoNotOverflow) {
   constexpr uint16_t kLargest = 0x7bff;  // 65504
