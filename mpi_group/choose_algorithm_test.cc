@@ -87,6 +87,12 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(2, 1, 2), {Operation::kAllGather, kMany, false}, Algorithm::kTwoLevel},
       {Nodes(4, 1, 1), {Operation::kAllGather, kMany, true}, Algorithm::kRing},
       {Nodes(2, 2, 2), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
+      // A group of many ranks does not send to each of them.
+      {Nodes(4, 8, 8), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
+      {Nodes(4, 9, 9), {Operation::kAllGather, 4, true}, Algorithm::kTwoLevel},
+      {Nodes(4, 9, 9), {Operation::kReduceScatter, 4, false}, Algorithm::kTwoLevel},
+      {Nodes(4, 9, 9), {Operation::kReduceScatter, 4, false, true}, Algorithm::kPairwise},
+      {Nodes(40, 1, 1), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
   });
 }
 
