@@ -45,6 +45,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {OneNode(2), {Operation::kBroadcast, 0, false}, Algorithm::kNothing},
       {OneNode(2), {Operation::kBarrier, 0, false}, Algorithm::kStaged},
       {Nodes(2, 1, 1), {Operation::kBarrier, 0, false}, Algorithm::kDissemination},
+      {Nodes(2, 1, 2), {Operation::kBarrier, 0, false}, Algorithm::kTwoLevel},
+      {WithoutSharedMemory(Nodes(2, 2, 2)), {Operation::kBarrier, 0, false}, Algorithm::kDissemination},
       {OneNode(2), {Operation::kAllReduce, 4, false}, Algorithm::kStaged},
       {OneNode(2), {Operation::kAllReduce, 4, true}, Algorithm::kStaged},
       {OneNode(2), {Operation::kAllReduce, kMany, true}, Algorithm::kArena},
@@ -85,6 +87,12 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(2, 1, 2), {Operation::kAllGather, kMany, false}, Algorithm::kTwoLevel},
       {Nodes(4, 1, 1), {Operation::kAllGather, kMany, true}, Algorithm::kRing},
       {Nodes(2, 2, 2), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
+      // A group of many ranks does not send to each of them.
+      {Nodes(4, 8, 8), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
+      {Nodes(4, 9, 9), {Operation::kAllGather, 4, true}, Algorithm::kTwoLevel},
+      {Nodes(4, 9, 9), {Operation::kReduceScatter, 4, false}, Algorithm::kTwoLevel},
+      {Nodes(4, 9, 9), {Operation::kReduceScatter, 4, false, true}, Algorithm::kPairwise},
+      {Nodes(40, 1, 1), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
   });
 }
 

@@ -64,14 +64,16 @@ std::vector<TuningRule> RootedRules(Operation operation) {
   };
 }
 
-// The rules of operations on parts: reduce-scatter and all-gather.
+// The rules of operations on parts: reduce-scatter and all-gather. In large groups each rank would send a few bytes to
+// very many others in a pairwise exchange. Two levels do it with fewer messages, over pairs that have sockets.
 std::vector<TuningRule> PartsRules(Operation operation) {
   return {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},
       {operation, Where::kOneNode, Values::kArena, kRanks, false, kAny, Algorithm::kArena, 64 * kKi},
       {operation, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 256 * kKi},
-      {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kPairwise, 64 * kKi},
+      {operation, Where::kAnywhere, Values::kAny, kAllPairsRanks, false, 64 * kKi, Algorithm::kPairwise, 64 * kKi},
       {operation, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 256 * kKi},
+      {operation, Where::kAnywhere, Values::kAny, kRanks, false, 64 * kKi, Algorithm::kPairwise, 64 * kKi},
       {operation, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kRing, 256 * kKi},
   };
 }
@@ -79,6 +81,7 @@ std::vector<TuningRule> PartsRules(Operation operation) {
 std::vector<TuningRule> MakeDefaultRules() {
   std::vector<TuningRule> all = {
       {Operation::kBarrier, Where::kOneNode, Values::kAny, kRanks, false, kAny, Algorithm::kStaged, 64 * kKi},
+      {Operation::kBarrier, Where::kSeveralNodes, Values::kAny, kRanks, false, kAny, Algorithm::kTwoLevel, 64 * kKi, 1},
       {Operation::kBarrier, Where::kAnywhere, Values::kAny, kRanks, false, kAny, Algorithm::kDissemination, 64 * kKi},
   };
   for (const std::vector<TuningRule>& rules :

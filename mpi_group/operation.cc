@@ -65,9 +65,9 @@ bool Does(Algorithm algorithm, Operation operation) {
   switch (algorithm) {
     case Algorithm::kNothing:
     case Algorithm::kStaged:
+    case Algorithm::kTwoLevel:
       return true;
     case Algorithm::kArena:
-    case Algorithm::kTwoLevel:
       return operation != Operation::kBarrier;
     case Algorithm::kReference:
     case Algorithm::kRecursiveDoubling:

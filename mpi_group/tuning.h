@@ -22,6 +22,10 @@
 
 namespace hooke {
 
+// In groups of at most so many ranks, sockets connect all pairs of ranks on different nodes. In larger groups they
+// connect the pairs that two-level algorithms use (sockets/socket_mesh.h), so the rules avoid other algorithms there.
+inline constexpr int kAllPairsRanks = 32;
+
 struct TuningRule {
   enum class Where : uint8_t { kAnywhere, kOneNode, kSeveralNodes };
   enum class Values : uint8_t { kAny, kArena, kPrivate };

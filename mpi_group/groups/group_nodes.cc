@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "mpi_group/collectives/on_all_ranks.h"
+#include "mpi_group/collectives/texts.h"
 #include "mpi_group/node/node_collectives.h"
 #include "mpi_group/sockets/host_addresses.h"
 #include "mpi_group/sockets/socket_mesh.h"
@@ -16,25 +17,6 @@
 
 namespace hooke {
 namespace {
-
-// Connects the nodes by sockets. Returns null if there is one node, or if `between` is kMpi. Returns null also if there
-// can be no sockets; *why then says why.
-absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transport, const Nodes& nodes,
-                                                              Tuning::BetweenNodes between, absl::Time deadline,
-                                                              std::string* why) {
-  if (nodes.ranks_of_node.size() == 1 || between == Tuning::BetweenNodes::kMpi)
-    return std::unique_ptr<SocketTransport>();
-  MeshOptions options;
-  options.identity = NodeIdentity();
-  options.addresses = OwnAddresses();
-  options.rdma = HasRdmaDevice();
-  options.even_with_rdma = between == Tuning::BetweenNodes::kSockets;
-  absl::StatusOr<Mesh> mesh = ConnectMesh(transport, nodes, options, deadline);
-  if (!mesh.ok()) return mesh.status();
-  *why = mesh->why_not;
-  if (!why->empty()) return std::unique_ptr<SocketTransport>();
-  return MakeSocketTransport(transport, std::move(mesh->connections));
-}
 
 // Each rank sends this record to the other ranks of its node, once, when the group starts.
 struct Introduction {
@@ -45,11 +27,7 @@ static_assert(sizeof(Introduction) <= 4096, "the smallest slot takes one");
 
 }  // namespace
 
-GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes)
-    : sockets_(std::move(sockets)),
-      transport_(sockets_ != nullptr ? *sockets_ : transport),
-      nodes_(std::move(nodes)),
-      local_(MakeSubTransport(transport_, LocalRanks())) {
+GroupNodes::GroupNodes(Transport& transport, Nodes nodes) : transport_(transport), nodes_(std::move(nodes)) {
   topology_.ranks = transport_.size();
   topology_.nodes = static_cast<int>(nodes_.ranks_of_node.size());
   topology_.smallest_node = topology_.ranks;
@@ -57,10 +35,7 @@ GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> so
     topology_.smallest_node = std::min(topology_.smallest_node, static_cast<int>(ranks.size()));
     topology_.largest_node = std::max(topology_.largest_node, static_cast<int>(ranks.size()));
   }
-  if (topology_.nodes == 1 || local_->rank() >= topology_.smallest_node) return;
-  std::vector<int> drivers;
-  for (const std::vector<int>& ranks : nodes_.ranks_of_node) drivers.push_back(ranks[local_->rank()]);
-  drivers_ = MakeSubTransport(transport_, drivers);
+  Divide();
 }
 
 absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const std::string& identity,
@@ -71,16 +46,40 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   if (!text.ok()) return text.status();
   const absl::StatusOr<Tuning> shared_tuning = ParseTuning(*text);
   if (!shared_tuning.ok()) return shared_tuning.status();
-  std::string why_no_sockets;
-  absl::StatusOr<std::unique_ptr<SocketTransport>> sockets =
-      ConnectNodes(transport, *nodes, shared_tuning->between_nodes, deadline, &why_no_sockets);
-  if (!sockets.ok()) return sockets.status();
-  std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(sockets), *std::move(nodes)));
+  std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(nodes)));
   group->tuning_ = *shared_tuning;
-  group->why_no_sockets_ = std::move(why_no_sockets);
+  // Shared memory comes first, because it decides which ranks will send to each other between nodes.
   absl::Status status = group->SetUpMeeting(deadline);
+  if (status.ok()) status = group->ConnectNodes(deadline);
   if (!status.ok()) return status;
   return group;
+}
+
+void GroupNodes::Divide() {
+  local_ = MakeSubTransport(transport(), LocalRanks());
+  if (topology_.nodes == 1 || local_->rank() >= topology_.smallest_node) return;
+  std::vector<int> drivers;
+  for (const std::vector<int>& ranks : nodes_.ranks_of_node) drivers.push_back(ranks[local_->rank()]);
+  drivers_ = MakeSubTransport(transport(), std::move(drivers));
+}
+
+absl::Status GroupNodes::ConnectNodes(absl::Time deadline) {
+  if (topology_.nodes == 1 || tuning_.between_nodes == Tuning::BetweenNodes::kMpi) return absl::OkStatus();
+  MeshOptions options;
+  options.identity = NodeIdentity();
+  options.addresses = OwnAddresses();
+  options.rdma = HasRdmaDevice();
+  options.even_with_rdma = tuning_.between_nodes == Tuning::BetweenNodes::kSockets;
+  const bool two_level = topology_.shared_memory && topology_.largest_node > 1;
+  absl::StatusOr<Mesh> mesh =
+      ConnectMesh(transport_, nodes_, CircleOf(transport_.rank(), nodes_, two_level), options, deadline);
+  if (!mesh.ok()) return mesh.status();
+  why_no_sockets_ = mesh->why_not;
+  if (!why_no_sockets_.empty()) return absl::OkStatus();
+  sockets_ = MakeSocketTransport(transport_, std::move(mesh->connections));
+  if (enough_cores_) sockets_->SetPatience(SocketPatienceFor(/*enough_cores=*/true));
+  Divide();
+  return absl::OkStatus();
 }
 
 int GroupNodes::LocalRank(int rank) const {
@@ -88,13 +87,21 @@ int GroupNodes::LocalRank(int rank) const {
   return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
+int GroupNodes::LocalLeaderFor(int root) const {
+  const int place = LocalRank(root);
+  return static_cast<size_t>(place) < LocalRanks().size() ? place : 0;
+}
+
 Transport* GroupNodes::LeadersFor(int root) {
+  if (LocalLeaderFor(root) != local_->rank()) return nullptr;
+  const int place = LocalRank(root);
+  std::unique_ptr<Transport>& found = leaders_[place];
+  if (found != nullptr) return found.get();
   std::vector<int> leaders;
-  for (const std::vector<int>& ranks : nodes_.ranks_of_node) leaders.push_back(ranks.front());
-  leaders[NodeOf(root)] = root;
-  if (leaders[node()] != transport_.rank()) return nullptr;
-  std::unique_ptr<Transport>& found = leaders_[root];
-  if (found == nullptr) found = MakeSubTransport(transport_, std::move(leaders));
+  for (const std::vector<int>& ranks : nodes_.ranks_of_node) {
+    leaders.push_back(static_cast<size_t>(place) < ranks.size() ? ranks[place] : ranks.front());
+  }
+  found = MakeSubTransport(transport(), std::move(leaders));
   return found.get();
 }
 
@@ -103,7 +110,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> GroupNodes::ShareMemory(uint64_t b
   absl::StatusOr<std::unique_ptr<SharedMemory>> memory = SharedMemory::Create(*local_, bytes, deadline);
   const absl::Status& status = memory.status();
   if (!status.ok() && !absl::IsFailedPrecondition(status) && !absl::IsResourceExhausted(status)) return status;
-  const absl::StatusOr<bool> all = OnAllRanks(transport_, status.ok(), deadline);
+  const absl::StatusOr<bool> all = OnAllRanks(transport(), status.ok(), deadline);
   if (!all.ok()) return all.status();
   if (*all) return memory;
   *why = status.ok() ? "another node of the group has none" : std::string(status.message());
@@ -125,19 +132,18 @@ absl::Status GroupNodes::SetUpMeeting(absl::Time deadline) {
   options.slot_bytes = staging.slot_bytes;
   options.extra_bytes = staging.extra_bytes;
   options.numbers = LocalRanks();
-  options.interrupted = [this] { return transport_.CheckNotices(); };
+  options.interrupted = [this] { return transport().CheckNotices(); };
   options.has_ended = [this](int peer) {
     if (!peers_.HasEnded(peer)) return false;
-    transport_.HearLost(LocalRanks()[peer]);
+    transport().HearLost(LocalRanks()[peer]);
     return true;
   };
   meeting_ = std::make_unique<NodeMeeting>(options);
   const absl::StatusOr<int> cores = Introduce(deadline - SteadyNow());
   if (!cores.ok()) return cores.status();
-  const bool enough = local_->size() <= *cores;
-  meeting_->SetPatience(PatienceFor(enough));
-  if (sockets_ != nullptr) sockets_->SetPatience(SocketPatienceFor(enough));
-  const absl::StatusOr<bool> enough_everywhere = OnAllRanks(transport_, enough, deadline);
+  enough_cores_ = local_->size() <= *cores;
+  meeting_->SetPatience(PatienceFor(enough_cores_));
+  const absl::StatusOr<bool> enough_everywhere = OnAllRanks(transport(), enough_cores_, deadline);
   if (!enough_everywhere.ok()) return enough_everywhere.status();
   topology_.shared_memory = true;
   topology_.oversubscribed = !*enough_everywhere;

@@ -4,6 +4,13 @@
 // The set-up of a group. Its ranks learn who shares a node, whether ranks have cores enough, and the tuning of rank 0.
 // They set up the memory in which the ranks of a node meet, connections between nodes, and transports over some of the
 // ranks. A part of TransportGroup.
+//
+// The cost of the set-up, with n ranks on h nodes. Everything travels along binomial trees, over all ranks, the ranks
+// of a node, or the i-th ranks of all nodes (collectives/texts.h). A rank sends at most 16 ceil(log2 n) messages, and
+// at most 28 on average. On average it sends some 200 bytes, the tuning, 4 log2 n bytes about the nodes, and a record
+// of 21 bytes or more for each node to which it connects (sockets/socket_mesh.h). Rank 0 receives 8n bytes and sends
+// log2 n times as many as others. Where ranks lie neither in blocks nor round robin, each rank sends up to 16n bytes
+// more. No rank sends a message to each of the others.
 
 #include <map>
 #include <memory>
@@ -37,11 +44,12 @@ class GroupNodes {
   const std::string& why_not_shared() const { return why_not_shared_; }
   const std::string& why_no_sockets() const { return why_no_sockets_; }
 
-  // The transport of all ranks; it uses sockets between nodes if these are connected.
-  Transport& transport() { return transport_; }
+  // The transport of all ranks. Messages go over sockets between the ranks that are connected (CircleOf), and over the
+  // given transport between others.
+  Transport& transport() { return sockets_ != nullptr ? *sockets_ : transport_; }
 
   const Nodes& nodes() const { return nodes_; }
-  int node() const { return nodes_.node_of_rank[transport_.rank()]; }
+  int node() const { return NodeOf(transport_.rank()); }
   int NodeOf(int rank) const { return nodes_.node_of_rank[rank]; }
   // The index of a rank among the ranks of its own node.
   int LocalRank(int rank) const;
@@ -51,11 +59,12 @@ class GroupNodes {
   // A transport over the ranks that have this rank's number i in their nodes, one rank of each node. Null if some node
   // has no i-th rank, or if there is only one node.
   Transport* drivers() { return drivers_.get(); }
-  // A transport over the root and the first rank of each other node, in the order of the nodes. Null on a rank that is
-  // none of these.
+  // A transport over the leaders for this root, one of each node, in the order of the nodes. Null on other ranks. The
+  // root leads its own node. On other nodes the rank with the same local rank leads, since it is in the root's circle
+  // (sockets/socket_mesh.h). On a node that has too few ranks the first one leads.
   Transport* LeadersFor(int root);
-  // The local rank of this node's leader: the root on its own node, else 0.
-  int LocalLeaderFor(int root) const { return NodeOf(root) == node() ? LocalRank(root) : 0; }
+  // The local rank of this node's leader.
+  int LocalLeaderFor(int root) const;
 
   // An arena and the memory that it lies in.
   struct Arena {
@@ -68,21 +77,26 @@ class GroupNodes {
                                                   std::string* why);
 
  private:
-  GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> sockets, Nodes nodes);
+  GroupNodes(Transport& transport, Nodes nodes);
 
   const std::vector<int>& LocalRanks() const { return nodes_.ranks_of_node[node()]; }
   // Makes memory that all ranks of a node share; null on all ranks of the group if one node cannot.
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
+  // Connects the nodes by sockets if there are several, the tuning allows it, and nothing prevents it.
+  absl::Status ConnectNodes(absl::Time deadline);
+  // Makes the transports over some of the ranks.
+  void Divide();
   // Tells the ranks of the node about each other's processes through the meeting, so that each sees when another
   // process ends. Returns the number of cores on which some rank of the node may run.
   absl::StatusOr<int> Introduce(absl::Duration limit);
 
-  const std::unique_ptr<SocketTransport> sockets_;  // Null if the given transport carries all messages.
-  Transport& transport_;
+  Transport& transport_;  // The given one.
   const Nodes nodes_;
-  const std::unique_ptr<Transport> local_;
+  std::unique_ptr<SocketTransport> sockets_;  // Null if the given transport carries all messages.
+  std::unique_ptr<Transport> local_;          // Over the ranks of this node.
   Topology topology_;
+  bool enough_cores_ = false;  // This node has a core for each of its ranks, and they share memory.
   Tuning tuning_;
   std::string why_not_shared_;
   std::string why_no_sockets_;
@@ -90,7 +104,7 @@ class GroupNodes {
   PeerProcesses peers_;  // Has one process for each rank of the node, once the ranks know each other's processes.
   std::unique_ptr<NodeMeeting> meeting_;
   std::unique_ptr<Transport> drivers_;
-  std::map<int, std::unique_ptr<Transport>> leaders_;
+  std::map<int, std::unique_ptr<Transport>> leaders_;  // The key is the root's local rank.
 };
 
 }  // namespace hooke

@@ -149,6 +149,8 @@ class TransportGroup : public Group {
   absl::Status Barrier() override {
     return Run({}, TensorList(), [&](const Plan& plan) {
       if (plan.choice.algorithm == Algorithm::kStaged) return nodes_->meeting()->Meet(plan.purpose);
+      if (plan.choice.algorithm == Algorithm::kTwoLevel)
+        return TwoLevelBarrier(TwoLevelCallFor(plan, DriversFor(plan)));
       return DisseminationBarrier(transport(), CallFor(plan).deadline);
     });
   }

@@ -102,6 +102,38 @@ INSTANTIATE_TEST_SUITE_P(All, NodesTest,
                                std::get<2>(info.param) == Tuning::BetweenNodes::kMpi ? "" : "BySockets");
                          });
 
+// All operations are right in a group so large that not all pairs of ranks have sockets, also if a root has no
+// counterpart on other nodes.
+TEST(GroupOfSeveralNodesTest, ManyRanks) {
+  std::vector<std::string> nodes;
+  for (const auto& [name, ranks] : {std::pair<const char*, int>{"a", 14}, {"b", 3}, {"c", 12}, {"a", 4}, {"d", 2}}) {
+    nodes.insert(nodes.end(), ranks, name);
+  }
+  ASSERT_GT(nodes.size(), kAllPairsRanks);
+  GroupOptions options;
+  options.tuning.between_nodes = Tuning::BetweenNodes::kSockets;
+  for (const CollectiveCase& one : {CollectiveCase{SizeClass::kOne, false}, {SizeClass::kRanksPlusOne, true}}) {
+    const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes, options);
+    RunRanks(static_cast<int>(nodes.size()), [&](int rank) { CheckGroup(*groups[rank], one); });
+  }
+}
+
+// No rank leaves a barrier before all have entered it.
+TEST(GroupOfSeveralNodesTest, BarrierWaitsForAll) {
+  for (const NodesCase& nodes : AllNodesCases()) {
+    const int ranks = static_cast<int>(nodes.nodes.size());
+    const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes.nodes);
+    std::atomic<int> entered{0};
+    RunRanks(ranks, [&](int rank) {
+      for (int round = 1; round <= 200; ++round) {
+        ++entered;
+        ASSERT_EQ(groups[rank]->Barrier(), absl::OkStatus());
+        ASSERT_GE(entered, round * ranks) << nodes.name;
+      }
+    });
+  }
+}
+
 // A mean of float16 values is right although their sum is out of float16's range.
 TEST(GroupOfSeveralNodesTest, MeansOfFloat16DoNotOverflow) {
   constexpr uint16_t kLargest = 0x7bff;  // 65504

@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "mpi_group/call.h"
 #include "mpi_group/collectives/on_all_ranks.h"
+#include "mpi_group/collectives/texts.h"
 
 namespace hooke {
 namespace {
@@ -78,16 +79,6 @@ absl::Status Agree(Transport& transport, bool ok, const absl::Status& error, abs
   return *all ? absl::OkStatus() : error;
 }
 
-absl::Status ShareOffer(Transport& transport, Offer& offer, absl::Time deadline) {
-  const absl::Span<char> bytes(reinterpret_cast<char*>(&offer), sizeof(offer));
-  if (transport.rank() != 0) return transport.Receive({0, bytes}, deadline);
-  for (int rank = 1; rank < transport.size(); ++rank) {
-    absl::Status status = transport.Send({rank, bytes}, deadline);
-    if (!status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
 // The error if the ranks have no common object. It says why, as far as this rank knows. `error` is its own errno, 0 if
 // it could open the object.
 absl::Status NotOpened(const Offer& offer, int error) {
@@ -111,7 +102,7 @@ absl::StatusOr<int> OpenTogether(Transport& transport, Named named, absl::Time d
   int file = -1;
   if (transport.rank() == 0) file = Make(named, offer);
   const bool made = file >= 0;
-  absl::Status status = ShareOffer(transport, offer, deadline);
+  absl::Status status = Spread(transport, {reinterpret_cast<char*>(&offer), sizeof(offer)}, deadline);
   if (status.ok()) {
     if (transport.rank() != 0 && offer.error == 0) file = Open(offer);
     const int error = file < 0 ? errno : 0;

@@ -15,8 +15,8 @@
 namespace hooke {
 namespace {
 
-// How many accepted connections may wait for their greeting at a time, besides one per rank. If there are more, the
-// oldest one is closed.
+// How many accepted connections may wait for their greeting at a time, besides one per higher rank. If there are more,
+// the oldest one is closed.
 constexpr size_t kSilentVisitors = 16;
 
 void SendAtOnce(int socket) {
@@ -157,7 +157,7 @@ void MeshMaker::AcceptVisitors() {
   while (true) {
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.open()) return;
-    if (visitors_.size() >= kSilentVisitors + static_cast<size_t>(options_.ranks)) visitors_.pop_front();
+    if (visitors_.size() >= kSilentVisitors + options_.above.size()) visitors_.pop_front();
     visitors_.emplace_back();
     visitors_.back().socket = std::move(socket);
   }

@@ -3,116 +3,140 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <array>
+#include <memory>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "mpi_group/collectives/on_all_ranks.h"
+#include "mpi_group/collectives/texts.h"
+#include "mpi_group/sockets/endpoint.h"
 #include "mpi_group/sockets/greeting.h"
 #include "mpi_group/sockets/mesh_maker.h"
+#include "mpi_group/sockets/open_files.h"
 #include "mpi_group/transport/steady_clock.h"
+#include "mpi_group/transport/sub_transport.h"
+#include "mpi_group/tuning.h"
 
 namespace hooke {
 namespace {
 
-// A rank's description of itself for the others. It travels as raw bytes, because the ranks of a group run the same
-// program.
-struct Endpoint {
-  static constexpr size_t kAddresses = 16;  // Further addresses are left out.
+// Files that a rank opens besides its connections: a listener, an epoll instance, strangers, and what others may open
+// at the same time.
+constexpr uint64_t kOtherFiles = 64;
 
+// What rank 0 tells all others first.
+struct Opening {
   uint64_t identity = 0;  // Hash of MeshOptions::identity.
-  GroupToken token = {};  // Rank 0's token becomes the group's.
-  uint32_t addresses = 0;
-  uint16_t port = 0;  // 0: the rank cannot listen.
-  bool rdma = false;
-  std::array<HostAddress, kAddresses> address;
+  GroupToken token = {};
 };
-static_assert(std::is_trivially_copyable_v<Endpoint>, "endpoints travel as bytes");
+static_assert(std::is_trivially_copyable_v<Opening>, "it travels as bytes");
 
-Endpoint OwnEndpoint(const MeshOptions& options, uint16_t port) {
-  Endpoint own;
-  own.identity = HashOfIdentity(options.identity);
-  own.port = port;
-  own.rdma = options.rdma;
-  own.addresses = static_cast<uint32_t>(std::min(options.addresses.size(), Endpoint::kAddresses));
-  std::copy_n(options.addresses.begin(), own.addresses, own.address.begin());
-  // Without a secret token anybody could connect, so the rank does not reveal its port.
-  if (getrandom(own.token.data(), own.token.size(), 0) != static_cast<ssize_t>(own.token.size())) own.port = 0;
-  return own;
+// A token that cannot be guessed; all zeros if the system has none.
+GroupToken NewToken() {
+  GroupToken token = {};
+  if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) token = {};
+  return token;
 }
 
-absl::Span<const HostAddress> AddressesOf(const Endpoint& endpoint) {
-  return absl::MakeConstSpan(endpoint.address).first(std::min<size_t>(endpoint.addresses, Endpoint::kAddresses));
-}
-
-// True if all ranks are on one machine, even if the group treats parts of it as several nodes.
-absl::StatusOr<bool> OnOneHost(Transport& transport, const std::string& identity, absl::Time deadline) {
-  std::vector<uint64_t> identities(transport.size());
-  identities[transport.rank()] = HashOfIdentity(identity);
-  absl::Status status = GatherRecords(
-      transport, {reinterpret_cast<char*>(identities.data()), identities.size() * sizeof(uint64_t)}, deadline);
-  if (!status.ok()) return status;
-  return std::count(identities.begin(), identities.end(), identities[0]) == transport.size();
-}
-
-// Why there can be no mesh; empty if there can. All ranks know the same endpoints and come to the same answer.
-std::string WhyNot(absl::Span<const Endpoint> endpoints, const MeshOptions& options) {
-  for (size_t rank = 0; rank < endpoints.size(); ++rank) {
-    if (endpoints[rank].port == 0) return absl::StrCat("rank ", rank, " cannot listen on a TCP port");
-    if (endpoints[rank].rdma && !options.even_with_rdma) {
-      return absl::StrCat("rank ", rank, " has an RDMA device, which MPI knows how to use");
-    }
+// Why this rank cannot be part of a mesh; empty if it can.
+std::string Objection(int rank, const absl::Status& listens, const Opening& opening, size_t connections,
+                      const MeshOptions& options) {
+  if (!listens.ok()) return absl::StrCat("rank ", rank, " cannot listen on a TCP port: ", listens.message());
+  if (options.rdma && !options.even_with_rdma) {
+    return absl::StrCat("rank ", rank, " has an RDMA device, which MPI knows how to use");
   }
+  // Without a secret token anybody could connect, so no rank reveals its port.
+  if (opening.token == GroupToken{}) return "rank 0 has no random numbers for a token";
+  const absl::Status room = MakeRoomForFiles(connections + kOtherFiles);
+  if (!room.ok()) return absl::StrCat("rank ", rank, " ", room.message());
   return "";
 }
 
-MeshMaker::Options MakerOptions(int rank, const Nodes& nodes, absl::Span<const Endpoint> endpoints) {
+// Collective among the ranks of a circle: returns the endpoints of all of them, in its order.
+absl::StatusOr<std::vector<Endpoint>> ShareEndpoints(Transport& transport, const std::vector<int>& circle,
+                                                     const Endpoint& own, absl::Time deadline) {
+  const std::unique_ptr<Transport> among = MakeSubTransport(transport, circle);
+  const absl::StatusOr<std::string> joined = JoinTexts(*among, RecordOf(own), deadline);
+  if (!joined.ok()) return joined.status();
+  const absl::StatusOr<std::string> records = ShareText(*among, *joined, deadline);
+  if (!records.ok()) return records.status();
+  return ReadEndpoints(*records, circle.size());
+}
+
+// endpoints[i] is the endpoint of rank circle[i].
+MeshMaker::Options MakerOptions(int rank, const Nodes& nodes, const std::vector<int>& circle,
+                                const std::vector<Endpoint>& endpoints, const Endpoint& own) {
   MeshMaker::Options options;
   options.rank = rank;
-  options.ranks = static_cast<int>(endpoints.size());
-  options.token = endpoints[0].token;
-  const Endpoint& own = endpoints[rank];
-  for (int peer = 0; peer < options.ranks; ++peer) {
+  options.ranks = static_cast<int>(nodes.node_of_rank.size());
+  for (size_t i = 0; i < circle.size(); ++i) {
+    const int peer = circle[i];
     if (nodes.node_of_rank[peer] == nodes.node_of_rank[rank]) continue;
     if (peer > rank) {
       options.above.push_back(peer);
       continue;
     }
-    const Endpoint& other = endpoints[peer];
-    options.below.push_back({peer, other.port, InOrderOfTrial(AddressesOf(own), AddressesOf(other))});
+    options.below.push_back({peer, endpoints[i].port, InOrderOfTrial(own.addresses, endpoints[i].addresses)});
     std::vector<HostAddress>& addresses = options.below.back().addresses;
-    if (own.identity == other.identity) addresses.insert(addresses.begin(), LoopbackAddress());
+    if (own.identity == endpoints[i].identity) addresses.insert(addresses.begin(), LoopbackAddress());
   }
   return options;
 }
 
 }  // namespace
 
-absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const MeshOptions& options,
-                                 absl::Time deadline) {
-  const absl::StatusOr<bool> one_host = OnOneHost(transport, options.identity, deadline);
+std::vector<int> CircleOf(int rank, const Nodes& nodes, bool two_level) {
+  std::vector<int> circle;
+  if (!two_level || nodes.node_of_rank.size() <= static_cast<size_t>(kAllPairsRanks)) {
+    circle.resize(nodes.node_of_rank.size());
+    std::iota(circle.begin(), circle.end(), 0);
+    return circle;
+  }
+  const std::vector<int>& neighbours = nodes.ranks_of_node[nodes.node_of_rank[rank]];
+  const size_t place = std::lower_bound(neighbours.begin(), neighbours.end(), rank) - neighbours.begin();
+  for (const std::vector<int>& ranks : nodes.ranks_of_node) {
+    if (place < ranks.size()) circle.push_back(ranks[place]);
+  }
+  return circle;
+}
+
+absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const std::vector<int>& circle,
+                                 const MeshOptions& options, absl::Time deadline) {
+  const int rank = transport.rank();
+  Endpoint own;
+  own.identity = HashOfIdentity(options.identity);
+  own.addresses = options.addresses;
+  Opening opening;
+  if (rank == 0) opening = {own.identity, NewToken()};
+  absl::Status status = Spread(transport, {reinterpret_cast<char*>(&opening), sizeof(opening)}, deadline);
+  if (!status.ok()) return status;
+  // The ranks may all be on one machine, even if the group treats parts of it as several nodes.
+  const absl::StatusOr<bool> one_host = OnAllRanks(transport, own.identity == opening.identity, deadline);
   if (!one_host.ok()) return one_host.status();
   absl::StatusOr<Listener> listener = *one_host ? ListenOnLoopback() : ListenAnywhere();
-  std::vector<Endpoint> endpoints(transport.size());
-  endpoints[transport.rank()] = OwnEndpoint(options, listener.ok() ? listener->port : 0);
-  absl::Status status = GatherRecords(
-      transport, {reinterpret_cast<char*>(endpoints.data()), endpoints.size() * sizeof(Endpoint)}, deadline);
-  if (!status.ok()) return status;
+  absl::StatusOr<std::string> why_not =
+      FirstObjection(transport, Objection(rank, listener.status(), opening, circle.size(), options), deadline);
+  if (!why_not.ok()) return why_not.status();
   Mesh mesh;
-  mesh.why_not = WhyNot(endpoints, options);
+  mesh.why_not = *why_not;
   if (!mesh.why_not.empty()) return mesh;
+  own.port = listener->port;
+  const absl::StatusOr<std::vector<Endpoint>> endpoints = ShareEndpoints(transport, circle, own, deadline);
+  if (!endpoints.ok()) return endpoints.status();
   const absl::Time now = SteadyNow();
-  MeshMaker maker(MakerOptions(transport.rank(), nodes, endpoints), std::move(listener->socket));
+  MeshMaker::Options maker_options = MakerOptions(rank, nodes, circle, *endpoints, own);
+  maker_options.token = opening.token;
+  MeshMaker maker(std::move(maker_options), std::move(listener->socket));
   // Takes at most half of the time until the deadline; the rest is for going on without sockets.
   mesh.why_not = maker.Run(now + std::min(options.patience, (deadline - now) / 2));
-  const absl::StatusOr<bool> all = OnAllRanks(transport, mesh.why_not.empty(), deadline);
-  if (!all.ok()) return all.status();
-  if (*all) {
+  why_not = FirstObjection(transport, mesh.why_not, deadline);
+  if (!why_not.ok()) return why_not.status();
+  if (why_not->empty()) {
     mesh.connections = maker.Take();
   } else if (mesh.why_not.empty()) {
-    mesh.why_not = "other ranks of the group cannot connect";
+    mesh.why_not = *why_not;
   }
   return mesh;
 }

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,21 +25,29 @@ namespace {
 
 using testing::AllOf;
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
 
-// Connects ranks that are threads and returns their meshes; options[r] are rank r's.
-std::vector<Mesh> Connect(const std::vector<int>& node_of_rank, const std::vector<MeshOptions>& options) {
-  const std::vector<std::unique_ptr<Transport>> transports =
-      MakeInProcessTransports(static_cast<int>(node_of_rank.size()));
+Nodes NodesOf(const std::vector<int>& node_of_rank) {
   std::vector<std::string> identities;
   identities.reserve(node_of_rank.size());
   for (int node : node_of_rank) identities.push_back(absl::StrCat(node));
-  const Nodes nodes = NodesFrom(identities);
+  return NodesFrom(identities);
+}
+
+// Connects ranks that are threads and returns their meshes; options[r] are rank r's.
+std::vector<Mesh> Connect(const std::vector<int>& node_of_rank, const std::vector<MeshOptions>& options,
+                          bool two_level = true) {
+  const std::vector<std::unique_ptr<Transport>> transports =
+      MakeInProcessTransports(static_cast<int>(node_of_rank.size()));
+  const Nodes nodes = NodesOf(node_of_rank);
   std::vector<Mesh> meshes(node_of_rank.size());
   RunRanks(static_cast<int>(node_of_rank.size()), [&](int rank) {
-    absl::StatusOr<Mesh> mesh = ConnectMesh(*transports[rank], nodes, options[rank], Soon());
+    absl::StatusOr<Mesh> mesh =
+        ConnectMesh(*transports[rank], nodes, CircleOf(rank, nodes, two_level), options[rank], Soon());
     ASSERT_EQ(mesh.status(), absl::OkStatus());
     meshes[rank] = *std::move(mesh);
   });
@@ -75,6 +86,63 @@ TEST(SocketMeshTest, PairsOfDifferentNodes) {
   }
 }
 
+// A circle holds the ranks with one place on their nodes, of all nodes that have so many ranks. In a small group, and
+// if there are no two-level collectives, all ranks are one circle.
+TEST(SocketMeshTest, CircleOf) {
+  std::vector<int> node_of_rank(40);
+  for (int rank = 0; rank < 40; ++rank) node_of_rank[rank] = rank < 20 ? 0 : rank < 38 ? 1 : 2;
+  const Nodes large = NodesOf(node_of_rank);
+  EXPECT_THAT(CircleOf(0, large, true), ElementsAre(0, 20, 38));
+  EXPECT_THAT(CircleOf(39, large, true), ElementsAre(1, 21, 39));
+  EXPECT_THAT(CircleOf(22, large, true), ElementsAre(2, 22));
+  EXPECT_THAT(CircleOf(19, large, true), ElementsAre(19));
+  EXPECT_THAT(CircleOf(3, large, false), SizeIs(40));
+  const Nodes small = NodesOf({0, 1, 1, 2, 0});
+  EXPECT_THAT(CircleOf(2, small, true), ElementsAre(0, 1, 2, 3, 4));
+  const Nodes alone = NodesFrom(std::vector<NodePattern>{{0, 100, 1, 1}}, 100).value();
+  EXPECT_THAT(CircleOf(7, alone, false), SizeIs(100));
+}
+
+// In a large group only the ranks of a circle are connected.
+TEST(SocketMeshTest, LargeGroupConnectsCirclesOnly) {
+  std::vector<int> node_of_rank(40);
+  for (int rank = 0; rank < 40; ++rank) node_of_rank[rank] = rank < 36 ? rank % 3 : 0;
+  const Nodes nodes = NodesOf(node_of_rank);
+  const std::vector<Mesh> meshes = Connect(node_of_rank, std::vector<MeshOptions>(40, OnThisHost()));
+  for (int a = 0; a < 40; ++a) {
+    ASSERT_EQ(meshes[a].why_not, "");
+    const std::vector<int> circle = CircleOf(a, nodes, true);
+    for (int b = 0; b < 40; ++b) {
+      const bool in_circle = std::find(circle.begin(), circle.end(), b) != circle.end();
+      EXPECT_EQ(meshes[a].connections[b].open(), in_circle && a != b) << a << ", " << b;
+    }
+  }
+}
+
+// Sets this process's limits of open files and connects two ranks. Prints why they are not connected, and the soft
+// limit then.
+void ConnectWithLimits(rlim_t soft, rlim_t hard) {
+  const rlimit limits = {soft, hard};
+  setrlimit(RLIMIT_NOFILE, &limits);
+  const std::vector<Mesh> meshes = Connect({0, 1}, {OnThisHost(), OnThisHost()});
+  rlimit now = {};
+  getrlimit(RLIMIT_NOFILE, &now);
+  std::cerr << "\"" << meshes[0].why_not << "\", \"" << meshes[1].why_not << "\", " << now.rlim_cur << "\n";
+  _exit(0);
+}
+
+// A soft limit of open files that is too low is raised to the hard one. If that is too low, all ranks say before they
+// connect how many files a rank needs.
+TEST(SocketMeshTest, LimitOfOpenFiles) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  EXPECT_EXIT(ConnectWithLimits(40, 400), testing::ExitedWithCode(0), "\"\", \"\", 400");
+  EXPECT_EXIT(ConnectWithLimits(300, 400), testing::ExitedWithCode(0), "\"\", \"\", 300");
+  const std::string why =
+      "\"rank 0 needs [0-9]+ open files, and the limit is 50; raise it with `ulimit -n [0-9]+` before the ranks are "
+      "started\"";
+  EXPECT_EXIT(ConnectWithLimits(40, 50), testing::ExitedWithCode(0), why + ", " + why + ", 40");
+}
+
 // If a rank has an RDMA device, no rank is connected and all say why, unless the options ask for sockets anyway.
 TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
   std::vector<MeshOptions> options(3, OnThisHost());
@@ -87,7 +155,8 @@ TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
   for (const Mesh& mesh : Connect({0, 1, 2}, options)) EXPECT_EQ(mesh.why_not, "");
 }
 
-// If a rank cannot be reached, all ranks go on without sockets. The ranks that tried to connect to it name it.
+// If a rank cannot be reached, all ranks go on without sockets, and say why. The ranks that tried to connect to it name
+// it.
 TEST(SocketMeshTest, UnreachableRank) {
   std::vector<MeshOptions> options(3, OnThisHost());
   for (MeshOptions& each : options) each.patience = absl::Seconds(1);

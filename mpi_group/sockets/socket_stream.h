@@ -57,6 +57,7 @@ class SocketStream {
 
   bool idle() const { return sends_.empty() && receives_.empty(); }
   int socket() const { return socket_.get(); }
+  int peer() const { return peer_; }
   // The poll events that Move needs in order to go on.
   int16_t events() const;
 

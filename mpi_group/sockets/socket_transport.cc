@@ -2,10 +2,12 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <deque>
-#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -28,16 +30,26 @@ constexpr absl::Duration kFirstWatch = absl::Milliseconds(1);
 constexpr absl::Duration kWatch = absl::Milliseconds(4);
 // A failing rank sends a notice before it ends, but the notice may arrive later than the end of its connection.
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(200);
+// Largest number of connections at which one look for strays looks. If more have bytes to read, the kernel names others
+// at the next look.
+constexpr size_t kStraysPerLook = 128;
 
 timespec ToPollTime(absl::Duration duration) { return absl::ToTimespec(std::max(duration, absl::ZeroDuration())); }
 
 class TransportOverStreams final : public SocketTransport {
  public:
   TransportOverStreams(Transport& transport, std::vector<FileDescriptor> connections)
-      : transport_(transport), streams_(connections.size()) {
-    for (size_t peer = 0; peer < connections.size(); ++peer) {
-      if (!connections[peer].open()) continue;
-      streams_[peer].emplace(std::move(connections[peer]), static_cast<int>(peer));
+      : transport_(transport), watch_(epoll_create1(EPOLL_CLOEXEC)), peers_(connections.size()) {
+    if (!watch_.open()) failure_ = absl::ErrnoToStatus(errno, "watching the connections between nodes");
+    for (size_t rank = 0; rank < connections.size(); ++rank) {
+      if (!connections[rank].open()) continue;
+      peers_[rank] = std::make_unique<Peer>(std::move(connections[rank]), static_cast<int>(rank));
+      epoll_event event = {};
+      event.events = EPOLLIN;
+      event.data.ptr = peers_[rank].get();
+      if (epoll_ctl(watch_.get(), EPOLL_CTL_ADD, peers_[rank]->stream.socket(), &event) != 0 && failure_.ok()) {
+        failure_ = absl::ErrnoToStatus(errno, "watching the connections between nodes");
+      }
     }
   }
 
@@ -49,16 +61,17 @@ class TransportOverStreams final : public SocketTransport {
   absl::StatusOr<Ticket> StartSend(const Outgoing& outgoing) override {
     if (outgoing.bytes.empty()) return Ticket();
     if (!failure_.ok()) return failure_;
-    if (!streams_[outgoing.to].has_value()) return Through(transport_.StartSend(outgoing));
+    if (peers_[outgoing.to] == nullptr) return Through(transport_.StartSend(outgoing));
     // A send never writes to the bytes.
-    return Start(outgoing.to, {const_cast<char*>(outgoing.bytes.data()), outgoing.bytes.size()}, /*receives=*/false);
+    return Start(*peers_[outgoing.to], {const_cast<char*>(outgoing.bytes.data()), outgoing.bytes.size()},
+                 /*receives=*/false);
   }
 
   absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
     if (incoming.bytes.empty()) return Ticket();
     if (!failure_.ok()) return failure_;
-    if (!streams_[incoming.from].has_value()) return Through(transport_.StartReceive(incoming));
-    return Start(incoming.from, incoming.bytes, /*receives=*/true);
+    if (peers_[incoming.from] == nullptr) return Through(transport_.StartReceive(incoming));
+    return Start(*peers_[incoming.from], incoming.bytes, /*receives=*/true);
   }
 
   absl::Status Wait(Ticket ticket, absl::Time deadline) override {
@@ -100,6 +113,14 @@ class TransportOverStreams final : public SocketTransport {
   }
 
  private:
+  // A rank to which there is a connection.
+  struct Peer {
+    Peer(FileDescriptor socket, int rank) : stream(std::move(socket), rank) {}
+
+    SocketStream stream;
+    bool busy = false;  // True if it is in `busy_`.
+  };
+
   // True for a ticket of the inner transport. Its slot is odd; messages over sockets have even slots.
   static bool IsThrough(Ticket ticket) { return ticket.slot % 2 == 1; }
 
@@ -109,21 +130,29 @@ class TransportOverStreams final : public SocketTransport {
     return Ticket{2 * ticket->slot + 1};
   }
 
-  absl::StatusOr<Ticket> Start(int peer, absl::Span<char> bytes, bool receives) {
+  absl::StatusOr<Ticket> Start(Peer& peer, absl::Span<char> bytes, bool receives) {
     if (free_.empty()) {
       free_.push_back(static_cast<int>(messages_.size()));
       messages_.emplace_back();
     }
     const int slot = free_.back();
     free_.pop_back();
-    messages_[slot] = {{call_.number, bytes.size(), fingerprint_}, bytes.data(), 0, peer, receives, false};
-    const bool first = streams_[peer]->idle();
-    streams_[peer]->Start(&messages_[slot]);
-    if (first) ++busy_;
+    messages_[slot] = {
+        {call_.number, bytes.size(), fingerprint_}, bytes.data(), 0, peer.stream.peer(), receives, false};
+    peer.stream.Start(&messages_[slot]);
+    if (!peer.busy) {
+      peer.busy = true;
+      busy_.push_back(&peer);
+    }
     if (receives) return Ticket{2 * slot};
     // Sends at once, so that the link is not idle until this rank waits.
-    const absl::StatusOr<bool> moved = Moved(*streams_[peer], streams_[peer]->MoveOut());
+    const absl::StatusOr<bool> moved = peer.stream.MoveOut();
     if (!moved.ok()) return Fail(Explain(moved.status()));
+    // Most sends end here. If the peer is not the last busy one, MoveAll takes it off the list.
+    if (peer.stream.idle() && busy_.back() == &peer) {
+      peer.busy = false;
+      busy_.pop_back();
+    }
     if (look_due_) {
       // The others may have given up before this rank entered the call.
       look_due_ = false;
@@ -153,7 +182,7 @@ class TransportOverStreams final : public SocketTransport {
   }
 
   absl::Status AwaitThrough(Ticket ticket, absl::Time deadline) {
-    absl::Status status = MoveUntil([this, ticket] { return busy_ == 0 || transport_.IsDone(ticket); }, deadline);
+    absl::Status status = MoveUntil([this, ticket] { return busy_.empty() || transport_.IsDone(ticket); }, deadline);
     if (status.ok()) status = transport_.Wait(ticket, deadline);
     if (status.ok()) --through_;
     return status;
@@ -193,37 +222,33 @@ class TransportOverStreams final : public SocketTransport {
 
   absl::StatusOr<bool> MoveAll() {
     bool any = false;
-    int left = busy_;
-    for (size_t peer = 0; peer < streams_.size() && left > 0; ++peer) {
-      if (!streams_[peer].has_value() || streams_[peer]->idle()) continue;
-      --left;
-      const absl::StatusOr<bool> moved = Moved(*streams_[peer], streams_[peer]->Move());
-      if (!moved.ok()) return moved.status();
+    size_t still_busy = 0;
+    for (Peer* const peer : busy_) {
+      const absl::StatusOr<bool> moved = peer->stream.Move();
+      if (!moved.ok()) return moved.status();  // The caller fails, which clears the list.
       any = any || *moved;
+      peer->busy = !peer->stream.idle();
+      if (peer->busy) busy_[still_busy++] = peer;
     }
+    busy_.resize(still_busy);
     return any;
-  }
-
-  // Updates `busy_` after a busy stream has moved, and returns `moved`.
-  absl::StatusOr<bool> Moved(const SocketStream& stream, const absl::StatusOr<bool>& moved) {
-    if (moved.ok() && stream.idle()) --busy_;
-    return moved;
   }
 
   // Sleeps until some connection is ready.
   void Sleep(absl::Duration at_most) {
     polled_.clear();
-    for (const std::optional<SocketStream>& stream : streams_) {
-      if (stream.has_value() && !stream->idle()) polled_.push_back({stream->socket(), stream->events(), 0});
-    }
+    for (const Peer* peer : busy_) polled_.push_back({peer->stream.socket(), peer->stream.events(), 0});
     const timespec time = ToPollTime(at_most);
     ppoll(polled_.data(), polled_.size(), &time, nullptr);
   }
 
+  // Looks only at connections that have bytes to read. A message that is still to be received keeps its connection
+  // among them, since it has bytes behind its header.
   absl::Status LookForStrays() {
-    for (std::optional<SocketStream>& stream : streams_) {
-      if (!stream.has_value()) continue;
-      absl::Status status = stream->LookForStray(call_.number, fingerprint_);
+    std::array<epoll_event, kStraysPerLook> ready;
+    const int count = epoll_wait(watch_.get(), ready.data(), ready.size(), /*timeout=*/0);
+    for (int i = 0; i < count; ++i) {
+      absl::Status status = static_cast<Peer*>(ready[i].data.ptr)->stream.LookForStray(call_.number, fingerprint_);
       if (!status.ok()) return Explain(status);
     }
     return absl::OkStatus();
@@ -242,20 +267,23 @@ class TransportOverStreams final : public SocketTransport {
   }
 
   void Drop() {
-    for (std::optional<SocketStream>& stream : streams_) {
-      if (stream.has_value()) stream->Drop();
+    for (const std::unique_ptr<Peer>& peer : peers_) {
+      if (peer == nullptr) continue;
+      peer->stream.Drop();
+      peer->busy = false;
     }
-    busy_ = 0;
+    busy_.clear();
   }
 
   Transport& transport_;
-  std::vector<std::optional<SocketStream>> streams_;  // Indexed by rank; none if the inner transport serves the rank.
+  const FileDescriptor watch_;                // An epoll instance over all connections.
+  std::vector<std::unique_ptr<Peer>> peers_;  // Indexed by rank; null if the inner transport serves the rank.
+  std::vector<Peer*> busy_;                   // The peers with messages under way.
   std::deque<SocketMessage> messages_;  // Indexed by Ticket::slot / 2. A deque, because streams point to its messages.
   std::vector<int> free_;               // Free slots of `messages_`.
   std::vector<pollfd> polled_;          // A member only to keep its memory between waits.
   CallLabel call_;
   uint32_t fingerprint_ = CallLabel().Fingerprint();
-  int busy_ = 0;     // Number of streams with messages under way.
   int through_ = 0;  // Number of messages under way in the inner transport.
   absl::Duration patience_ = SocketPatienceFor(/*enough_cores=*/false);
   absl::Time next_look_ = absl::InfinitePast();  // The first call after this time checks for notices.

@@ -8,6 +8,9 @@
 // A send is done when the kernel has taken all bytes; the kernel carries them on while this rank does other work. A
 // message of another call or size than its receiver expects is INVALID_ARGUMENT as soon as it comes.
 //
+// A wait looks only at the connections over which this rank has messages under way. Now and then it asks the kernel
+// which others have bytes to read, to see whether a message has come that no call can take.
+//
 // A call checks for notices (Transport::CheckNotices) after its first send, not before it. So the message is already on
 // its way during the check. If its receiver has given up, the message ends in the receiver's kernel and not in its
 // memory. At most one call per millisecond makes this check; longer waits check anyway. If IsDone or StartSend find a
@@ -34,7 +37,8 @@ class SocketTransport : public Transport {
 };
 
 // connections[r] is a connected, non-blocking TCP socket to rank r; if there is none, `transport` carries the messages.
-// `transport` must outlive the result, and nobody else uses it meanwhile.
+// `transport` must outlive the result, and nobody else uses it meanwhile. The result opens one more file; if it cannot,
+// its calls return that error.
 std::unique_ptr<SocketTransport> MakeSocketTransport(Transport& transport, std::vector<FileDescriptor> connections);
 
 }  // namespace hooke

@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <functional>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +20,7 @@
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/file_descriptor.h"
 #include "mpi_group/sockets/socket_ranks.h"
+#include "mpi_group/sockets/socket_stream.h"
 #include "mpi_group/transport/call_label.h"
 #include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
@@ -161,6 +165,52 @@ TEST(SocketTransportTest, StrayMessages) {
     EXPECT_EQ(status.code(), row.code) << status;
     EXPECT_EQ(Message(status).find("rank 0 ") != std::string::npos, is_error) << status;
   }
+}
+
+// A stray is found even if many peers are ahead, so that each of their connections has bytes to read all the time.
+TEST(SocketTransportTest, StrayAmongManyEarlyMessages) {
+  constexpr int kPeers = 400;
+  for (bool stray : {false, true}) {
+    const std::vector<std::unique_ptr<Transport>> inner = MakeInProcessTransports(2);
+    std::vector<FileDescriptor> peers(kPeers + 1);
+    std::vector<FileDescriptor> connections(kPeers + 1);
+    for (int peer = 1; peer <= kPeers; ++peer) {
+      int ends[2] = {-1, -1};
+      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+      connections[peer] = FileDescriptor(ends[0]);
+      peers[peer] = FileDescriptor(ends[1]);
+      if (peer == 1) continue;
+      const MessageHeader header = {stray && peer == kPeers ? uint64_t{4} : uint64_t{6}, 1, 0, 0};
+      const std::string message = std::string(reinterpret_cast<const char*>(&header), sizeof(header)) + "x";
+      ASSERT_EQ(send(peers[peer].get(), message.data(), message.size(), 0), message.size());
+    }
+    const std::unique_ptr<SocketTransport> rank = MakeSocketTransport(*inner[0], std::move(connections));
+    rank->Begin(AllReduce(5), absl::Now());
+    char byte = 0;
+    const absl::Status status =
+        rank->Receive({1, absl::MakeSpan(&byte, 1)}, stray ? Soon() : absl::Now() + absl::Milliseconds(50));
+    EXPECT_EQ(status.code(), stray ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(Message(status).find("rank 400 ") != std::string::npos, stray) << status;
+  }
+}
+
+// If the process may not open the file that watches the connections, all calls say so.
+TEST(SocketTransportTest, NoFileLeftForTheWatch) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  const auto start = [] {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) _exit(1);
+    const std::vector<std::unique_ptr<Transport>> inner = MakeInProcessTransports(2);
+    const rlimit limits = {3, 3};
+    if (setrlimit(RLIMIT_NOFILE, &limits) != 0) _exit(1);
+    std::vector<FileDescriptor> connections(2);
+    connections[1] = FileDescriptor(ends[0]);
+    const std::unique_ptr<SocketTransport> rank = MakeSocketTransport(*inner[0], std::move(connections));
+    const char byte = 0;
+    std::cerr << rank->Send({1, absl::MakeConstSpan(&byte, 1)}, Soon()) << "\n";
+    _exit(0);
+  };
+  EXPECT_EXIT(start(), testing::ExitedWithCode(0), "watching the connections between nodes: Too many open files");
 }
 
 // A message whose header was read before its receive was started is received like any other.

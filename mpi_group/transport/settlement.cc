@@ -117,15 +117,15 @@ void Settlement::Hear(int from, const Statement& statement) {
     if (!verdict_.has_value()) verdict_ = absl::Status(CodeOf(statement), MessageOf(statement));
     return;
   }
-  if (statements_[from].has_value()) return;
-  statements_[from] = statement;
+  if (statements_[from] != nullptr) return;
+  statements_[from] = std::make_unique<const Statement>(statement);
   if (first_ < 0) first_ = from;
 }
 
 bool Settlement::complete() const {
   if (verdict_.has_value()) return true;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
-    if (!statements_[rank].has_value() && !left_[rank] && !lost_[rank]) return false;
+    if (statements_[rank] == nullptr && !left_[rank] && !lost_[rank]) return false;
   }
   return true;
 }
@@ -133,7 +133,7 @@ bool Settlement::complete() const {
 bool Settlement::IsSpeaker(int rank) const {
   for (Statement::Kind kind : {Statement::Kind::kFailure, Statement::Kind::kHeard}) {
     for (size_t other = 0; other < statements_.size(); ++other) {
-      if (statements_[other].has_value() && statements_[other]->kind == kind) return static_cast<int>(other) == rank;
+      if (statements_[other] != nullptr && statements_[other]->kind == kind) return static_cast<int>(other) == rank;
     }
   }
   return true;
@@ -155,7 +155,7 @@ std::optional<absl::Status> Settlement::Divergence() const {
   };
   std::map<uint64_t, Call> calls;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
-    if (!statements_[rank].has_value()) continue;
+    if (statements_[rank] == nullptr) continue;
     for (size_t i = 0; i < statements_[rank]->calls; ++i) {
       const Statement::Call& made = statements_[rank]->recent[i];
       Call& call = calls[made.number];
@@ -182,8 +182,8 @@ std::optional<absl::Status> Settlement::Absence() const {
   const Statement* earliest = nullptr;
   int64_t longest_us = 0;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
-    const std::optional<Statement>& said = statements_[rank];
-    if (!said.has_value()) continue;
+    const Statement* const said = statements_[rank].get();
+    if (said == nullptr) continue;
     const absl::StatusCode code = CodeOf(*said);
     if (code != absl::StatusCode::kDeadlineExceeded && code != absl::StatusCode::kUnavailable &&
         code != absl::StatusCode::kInternal) {
@@ -194,15 +194,15 @@ std::optional<absl::Status> Settlement::Absence() const {
     longest_us = std::max(longest_us, said->in_call_us);
     const Statement::Call* const call = LastCall(*said);
     if (call == nullptr) continue;
-    if (earliest == nullptr || call->number < LastCall(*earliest)->number) earliest = &*said;
+    if (earliest == nullptr || call->number < LastCall(*earliest)->number) earliest = said;
   }
   std::vector<int> left;
   std::vector<int> silent;
   std::vector<int> late;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
-    const std::optional<Statement>& said = statements_[rank];
+    const Statement* const said = statements_[rank].get();
     const int number = static_cast<int>(rank);
-    if (said.has_value()) {
+    if (said != nullptr) {
       // Late: it entered the call when another rank had already waited for more than half of its time.
       if (said->kind == Statement::Kind::kHeard && said->in_call_us < longest_us / 2 && !IsAhead(*said, earliest)) {
         late.push_back(number);
@@ -241,7 +241,7 @@ absl::Status Settlement::FirstFailure() const {
   };
   int chosen = -1;
   for (size_t rank = 0; rank < statements_.size(); ++rank) {
-    if (!statements_[rank].has_value()) continue;
+    if (statements_[rank] == nullptr) continue;
     if (chosen < 0 || weight(*statements_[rank]) > weight(*statements_[chosen])) chosen = static_cast<int>(rank);
   }
   if (chosen < 0) return absl::UnknownError("a collective failed, and no rank says why");

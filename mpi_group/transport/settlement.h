@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -112,7 +113,7 @@ class Settlement {
   std::optional<absl::Status> Absence() const;
   absl::Status FirstFailure() const;
 
-  std::vector<std::optional<Statement>> statements_;  // One per rank.
+  std::vector<std::unique_ptr<const Statement>> statements_;  // One per rank; null as long as the rank has made none.
   std::vector<bool> left_;
   std::vector<bool> lost_;
   std::optional<absl::Status> verdict_;

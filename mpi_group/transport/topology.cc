@@ -3,15 +3,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
+#include <type_traits>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
 namespace hooke {
 namespace {
 
-constexpr uint64_t kTextBytesMax = 1 << 20;
+static_assert(std::is_trivially_copyable_v<NodePattern>, "patterns travel as bytes");
 
 // The device and inode behind a path. They are equal if two processes see the same file there.
 std::string Seen(const char* path) {
@@ -20,18 +23,23 @@ std::string Seen(const char* path) {
   return absl::StrCat(seen.st_dev, ":", seen.st_ino);
 }
 
-absl::Span<char> AsMutableBytes(std::vector<uint64_t>& values) {
-  return {reinterpret_cast<char*>(values.data()), values.size() * sizeof(uint64_t)};
+// Puts the next rank on the given node. False if the node's number is neither known nor the next one.
+bool AddRank(uint64_t node, Nodes& nodes) {
+  if (node > nodes.ranks_of_node.size()) return false;
+  if (node == nodes.ranks_of_node.size()) nodes.ranks_of_node.emplace_back();
+  nodes.ranks_of_node[node].push_back(static_cast<int>(nodes.node_of_rank.size()));
+  nodes.node_of_rank.push_back(static_cast<int>(node));
+  return true;
 }
 
-// Sends rank 0's bytes to all ranks.
-absl::Status Spread(Transport& transport, absl::Span<char> bytes, absl::Time deadline) {
-  if (transport.rank() != 0) return transport.Receive({0, bytes}, deadline);
-  for (int rank = 1; rank < transport.size(); ++rank) {
-    absl::Status status = transport.Send({rank, bytes}, deadline);
-    if (!status.ok()) return status;
+// Puts the next ranks on the nodes of a pattern. False if there are more than `room`, or none, or as in AddRank.
+bool AddRanks(const NodePattern& pattern, uint64_t room, Nodes& nodes) {
+  const uint64_t period = uint64_t{pattern.nodes} * pattern.each;
+  if (period == 0 || pattern.times == 0 || period > room || pattern.times > room / period) return false;
+  for (uint64_t i = 0; i < pattern.times * period; ++i) {
+    if (!AddRank(pattern.first + i % period / pattern.each, nodes)) return false;
   }
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace
@@ -53,52 +61,51 @@ uint64_t HashOfIdentity(const std::string& identity) {
 Nodes NodesFrom(const std::vector<std::string>& identity_of_rank) {
   Nodes nodes;
   std::map<std::string, int> numbers;
-  for (size_t rank = 0; rank < identity_of_rank.size(); ++rank) {
-    const auto [found, added] = numbers.try_emplace(identity_of_rank[rank], static_cast<int>(numbers.size()));
-    if (added) nodes.ranks_of_node.emplace_back();
-    nodes.node_of_rank.push_back(found->second);
-    nodes.ranks_of_node[found->second].push_back(static_cast<int>(rank));
+  for (const std::string& identity : identity_of_rank) {
+    const int node = numbers.try_emplace(identity, static_cast<int>(numbers.size())).first->second;
+    AddRank(node, nodes);
   }
   return nodes;
 }
 
-absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline) {
-  std::vector<uint64_t> size = {text.size()};
-  absl::Status status = Spread(transport, AsMutableBytes(size), deadline);
-  if (!status.ok()) return status;
-  if (size[0] > kTextBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a text of ", size[0], " bytes for all ranks; at most ", kTextBytesMax, " are allowed"));
+std::vector<NodePattern> PatternsOf(const std::vector<int>& node_of_rank) {
+  const size_t ranks = node_of_rank.size();
+  const auto ranks_in_a_row = [&](size_t at) {
+    size_t end = at;
+    while (end < ranks && node_of_rank[end] == node_of_rank[at]) ++end;
+    return end - at;
+  };
+  std::vector<NodePattern> patterns;
+  for (size_t at = 0; at < ranks;) {
+    const size_t each = ranks_in_a_row(at);
+    size_t period = each;
+    while (at + period < ranks && node_of_rank[at + period] == node_of_rank[at + period - 1] + 1 &&
+           ranks_in_a_row(at + period) == each) {
+      period += each;
+    }
+    const auto begin = node_of_rank.begin() + static_cast<ptrdiff_t>(at);
+    size_t end = at + period;
+    while (end + period <= ranks &&
+           std::equal(begin, begin + static_cast<ptrdiff_t>(period), begin + static_cast<ptrdiff_t>(end - at))) {
+      end += period;
+    }
+    patterns.push_back({static_cast<uint32_t>(node_of_rank[at]), static_cast<uint32_t>(period / each),
+                        static_cast<uint32_t>(each), static_cast<uint32_t>((end - at) / period)});
+    at = end;
   }
-  std::string shared = transport.rank() == 0 ? text : std::string(size[0], '\0');
-  status = Spread(transport, absl::MakeSpan(shared), deadline);
-  if (!status.ok()) return status;
-  return shared;
+  return patterns;
 }
 
-absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline) {
-  const size_t bytes = records.size() / transport.size();
-  if (transport.rank() != 0) {
-    absl::Status status = transport.Send({0, records.subspan(transport.rank() * bytes, bytes)}, deadline);
-    return status.ok() ? Spread(transport, records, deadline) : status;
+absl::StatusOr<Nodes> NodesFrom(absl::Span<const NodePattern> patterns, int ranks) {
+  Nodes nodes;
+  nodes.node_of_rank.reserve(ranks);
+  bool valid = true;
+  for (const NodePattern& pattern : patterns) {
+    valid = valid && AddRanks(pattern, ranks - nodes.node_of_rank.size(), nodes);
   }
-  for (int rank = 1; rank < transport.size(); ++rank) {
-    absl::Status status = transport.Receive({rank, records.subspan(rank * bytes, bytes)}, deadline);
-    if (!status.ok()) return status;
-  }
-  return Spread(transport, records, deadline);
-}
-
-absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline) {
-  // Records have one size, so identities travel as hashes.
-  std::vector<uint64_t> hashes(transport.size());
-  hashes[transport.rank()] = HashOfIdentity(identity);
-  absl::Status status = GatherRecords(transport, AsMutableBytes(hashes), deadline);
-  if (!status.ok()) return status;
-  std::vector<std::string> identities;
-  identities.reserve(hashes.size());
-  for (uint64_t hash : hashes) identities.push_back(absl::StrCat(hash));
-  return NodesFrom(identities);
+  if (valid && nodes.node_of_rank.size() == static_cast<size_t>(ranks)) return nodes;
+  return absl::InternalError(absl::StrCat("rank 0 described the nodes of ", nodes.node_of_rank.size(),
+                                          " ranks, not of ", ranks, ", or numbered them wrongly"));
 }
 
 }  // namespace hooke

@@ -1,18 +1,15 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_TOPOLOGY_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_TOPOLOGY_H_
 
-// Finds out which ranks of a group share a node, that is, its memory and its network card. Ranks do it once, when a
-// group is set up.
+// Which ranks of a group share a node, that is, its memory and its network card. Ranks tell each other once, when a
+// group starts (collectives/texts.h).
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "mpi_group/transport/transport.h"
 
 namespace hooke {
 
@@ -29,16 +26,21 @@ struct Nodes {
 };
 Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
 
-// Collective: returns rank 0's text on all ranks. INVALID_ARGUMENT on all ranks if it is longer than 1 MiB.
-absl::StatusOr<std::string> ShareText(Transport& transport, const std::string& text, absl::Time deadline);
+// The nodes of consecutive ranks, in few bytes: `each` ranks on node `first`, `each` on the next node, and so on over
+// `nodes` nodes; all that `times` times. With 2 nodes of 3 ranks, {0, 2, 3, 1} means 0 0 0 1 1 1 and {0, 2, 1, 3} means
+// 0 1 0 1 0 1. It travels as raw bytes, because the ranks of a group run the same program.
+struct NodePattern {
+  uint32_t first = 0;
+  uint32_t nodes = 0;
+  uint32_t each = 0;
+  uint32_t times = 0;
+};
 
-// Collective: gathers one record of equal size from each rank. `records` has room for one record per rank, in rank
-// order. On entry it holds this rank's record, on return those of all ranks. n-1 messages go to rank 0, and n-1 come
-// from rank 0.
-absl::Status GatherRecords(Transport& transport, absl::Span<char> records, absl::Time deadline);
-
-// Collective: gathers the identities of all ranks' nodes; `identity` is this rank's.
-absl::StatusOr<Nodes> GatherNodes(Transport& transport, const std::string& identity, absl::Time deadline);
+// Describes the nodes of all ranks. If all nodes have equally many ranks, blocks of ranks take one pattern, and so does
+// round robin. No placement takes more than one pattern per rank.
+std::vector<NodePattern> PatternsOf(const std::vector<int>& node_of_rank);
+// The reverse. INTERNAL if the patterns do not describe so many ranks, or if their nodes are not numbered as in Nodes.
+absl::StatusOr<Nodes> NodesFrom(absl::Span<const NodePattern> patterns, int ranks);
 
 }  // namespace hooke
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "mpi_group/collectives/barrier.h"
 #include "mpi_group/collectives/message_collectives.h"
 #include "mpi_group/collectives/ring_pass.h"
 #include "mpi_group/reduce/accumulator.h"
@@ -257,6 +258,15 @@ absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& v
   if (!status.ok() || alone) return status;
   const TensorList& own = nodes[where.node];
   return AllGatherInNode(call, own, DriverParts(own.size(), drivers, meeting.ranks()));
+}
+
+absl::Status TwoLevelBarrier(const TwoLevelCall& call) {
+  NodeMeeting& meeting = call.node.meeting;
+  const bool alone = meeting.ranks() == 1;
+  absl::Status status;
+  if (!alone) status = meeting.Meet(call.node.purpose);
+  if (status.ok() && call.between != nullptr) status = DisseminationBarrier(*call.between, call.call.deadline);
+  return !status.ok() || alone ? status : meeting.Meet();
 }
 
 }  // namespace hooke

@@ -68,6 +68,10 @@ absl::Status TwoLevelAllGather(const TwoLevelCall& call, const TensorList& value
 absl::Status TwoLevelReduceScatter(const TwoLevelCall& call, const TensorList& values, const NodesParts& where,
                                    ReduceOp op, int drivers);
 
+// A barrier in three stages. The ranks of each node meet, then one driver of each node takes part in a dissemination
+// barrier, then the ranks of each node meet again.
+absl::Status TwoLevelBarrier(const TwoLevelCall& call);
+
 }  // namespace hooke
 
 #endif  // HOOKE_MPI_GROUP_TWO_LEVEL_TWO_LEVEL_H_
