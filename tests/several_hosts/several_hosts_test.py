@@ -85,11 +85,26 @@ class SeveralHosts(unittest.TestCase):
 
         cluster.check_nothing_is_left(self, memory)
 
+    def check_cores(self, log):
+        """Each node says in one line which cores its ranks have, and there they run. All hosts are this machine, so the first one may have all its cores."""
+        self.assertEqual(len(re.findall(r"worker: each rank on n\d has|worker: ranks on n\d are not bound to cores", log)), 2, log)
+        runs_on = dict(re.findall(r"rank (\d): runs on \[(.*)\]", log))
+        self.assertEqual(sorted(runs_on), list("0123"), log)
+        taken = []
+        for rank, text in re.findall(r"[:;] rank (\d) CPUs? ([\d,-]+)", log):
+            ends = [part.split("-") for part in text.split(",")]
+            cpus = [cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1)]
+            self.assertEqual(runs_on.pop(rank), ", ".join(map(str, cpus)), log)
+            taken += cpus
+        self.assertEqual(len(taken), len(set(taken)), log)
+        for text in runs_on.values():
+            self.assertEqual(text, ", ".join(map(str, sorted(os.sched_getaffinity(0)))), log)
+
     def test_a_group_on_two_hosts_gets_its_files_on_both(self):
         cluster = self.cluster
         work = pathlib.Path(self.folder, "work")
         work.mkdir()
-        (work / "train.py").write_text("import os, brought\nprint(brought.TEXT, os.getcwd())\n")
+        (work / "train.py").write_text("import os, brought\nprint(brought.TEXT, os.getcwd())\nprint('runs on', sorted(os.sched_getaffinity(0)))\n")
         (work / "brought.py").write_text("TEXT = 'brought'\n")
         (work / "job.yaml").write_text("name: own\ncommand: [python3, train.py]\nfiles: [train.py, brought.py]\ngroups: {count: 1, ranks: 4}\n")
         job_id = json.loads(cluster.hooke("submit", str(work / "job.yaml"), "--output=json"))["job_id"]
@@ -99,6 +114,7 @@ class SeveralHosts(unittest.TestCase):
         self.assertEqual(len(folders), 4, log)
         self.assertEqual(len(set(folders)), 2, log)
         self.assertEqual(log.count("worker: fetched 2 of 2 files"), 2, log)
+        self.check_cores(log)
         cluster.check_nothing_is_left(self)
         self.assertEqual([folder for folder in folders if os.path.exists(folder)], [])
 

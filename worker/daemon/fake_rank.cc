@@ -7,6 +7,7 @@
 //   exit3     rank 1 exits without a report
 //   all fail  all ranks report a failure
 //   children  rank 0 leaves a child in a session of its own; all ranks run for ever
+//   cores     prints the CPUs on which its threads run, then runs for ever
 //   talk      prints odd lines, then behaves like "done"
 
 #include <signal.h>
@@ -14,12 +15,15 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -53,6 +57,21 @@ void Progress(Stream& stream, uint64_t step) {
   Report(stream, event);
 }
 
+// Prints the CPUs on which each thread of this process may run, each list once. By now gRPC has made its threads.
+void PrintCpus() {
+  std::set<std::string> lists;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(thread.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      absl::string_view list = line;
+      if (absl::ConsumePrefix(&list, "Cpus_allowed_list:")) lists.emplace(absl::StripAsciiWhitespace(list));
+    }
+  }
+  std::string text = "runs on";
+  for (const std::string& list : lists) absl::StrAppend(&text, " ", list);
+  std::cout << text << std::endl;
+}
+
 void LeaveChild(char** environment) {
   const char* argv[] = {"setsid", "sleep", "1000", nullptr};
   pid_t pid;
@@ -81,6 +100,7 @@ int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Strea
     _exit(3);
   }
   if (behaviour == "children" && rank == 0) LeaveChild(environment);
+  if (behaviour == "cores") PrintCpus();
   if (behaviour == "talk" && rank == 1) std::cout << "hello \xFF from one" << std::endl;
   const bool ends = behaviour == "done" || behaviour == "talk";
   for (uint64_t step = 1; !ends || step <= 3; ++step) {

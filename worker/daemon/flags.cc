@@ -50,6 +50,7 @@ std::string InRealFolder(const std::string& path) {
 // The texts of flags that are parsed into WorkerFlags later.
 struct RawFlags {
   std::string slots;
+  std::string bind = "cores";
   std::string log_level = "info";
 };
 
@@ -61,13 +62,19 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   worker.launch.rank_binary = defaults.own_folder + "/hooke-rank";
   worker.launch.remote_agent = defaults.own_folder + "/hooke-remote";
   worker.launch.mpirun = FindProgram(MpirunNames(worker.launch.flavour), defaults.path);
-  raw.slots = absl::StrCat(defaults.cores);
+  raw.slots = absl::StrCat(std::min<size_t>(defaults.cores.size(), kSlotsMax));
   command.Add("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
   command.Add("--name", worker.name, "name of this worker, unique in the cluster");
   command.Add("--site", worker.site, "where this worker stands; jobs ask for it by groups.site");
-  command.Add("--slots", raw.slots, "ranks that may run here at once")
+  command
+      .Add("--slots", raw.slots,
+           "ranks that may run here at once; each gets an equal share of this node's cores, without this flag one core")
       .Check(CheckSlots)
       .Type(absl::StrCat("TEXT:1 to ", kSlotsMax));
+  command
+      .Add("--bind", raw.bind,
+           "cores: each rank runs on cores of its own, and the job's log says which; none: ranks run on all cores")
+      .OneOf({"cores", "none"});
   command
       .Add("--token-file", flags.token_file,
            "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
@@ -120,7 +127,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   }
   // CheckSlots has checked the text; slots = 0 would be refused later.
   if (!absl::SimpleAtoi(raw.slots, &worker.slots)) worker.slots = 0;
-  worker.launch.threads_per_rank = std::max(1u, defaults.cores / std::max(1u, worker.slots));
+  const auto cpus = static_cast<uint32_t>(CountCpus(defaults.cores));
+  worker.launch.threads_per_rank = std::max(1u, cpus / std::max(1u, worker.slots));
+  if (raw.bind == "cores") worker.cores = defaults.cores;
   worker.launch.rank_binary = Absolute(worker.launch.rank_binary);
   if (worker.launch.mpirun.find('/') == std::string::npos)
     worker.launch.mpirun = FindProgram({worker.launch.mpirun}, defaults.path);
@@ -136,7 +145,8 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
 std::string ToString(const WorkerFlags& flags) {
   const WorkerOptions& worker = flags.worker;
   return absl::StrCat("coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site,
-                      " slots=", worker.slots, " interfaces=", absl::StrJoin(flags.node.interfaces, ","),
+                      " slots=", worker.slots, " bind=", worker.cores.empty() ? "none" : "cores",
+                      " interfaces=", absl::StrJoin(flags.node.interfaces, ","),
                       " subnets=", absl::StrJoin(flags.node.subnets, ","), " state-dir=", worker.state_dir,
                       " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
                       " threads-per-rank=", worker.launch.threads_per_rank,

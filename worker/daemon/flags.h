@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "spdlog/common.h"
+#include "worker/cores/choose_cores.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
 
@@ -19,8 +20,8 @@ struct FlagDefaults {
   std::string home;  // $HOME; empty: not set.
   std::string path;  // $PATH.
   std::string host_name;
-  std::string own_folder;  // Folder of the running executable.
-  uint32_t cores = 1;      // >= 1.
+  std::string own_folder;   // Folder of the running executable.
+  std::vector<Core> cores;  // The cores on which this process may run. Not empty.
 };
 
 struct WorkerFlags {

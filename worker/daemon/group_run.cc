@@ -151,6 +151,7 @@ GroupVerdict GroupRun::RunToEnd() {
   const auto not_started = [&](const absl::Status& why) {
     announced_.Notify();
     rank_output_.reset();
+    cores_.reset();
     return failure(why);
   };
   // For a job with a command, the error keeps its code, which may fail the job. For other jobs a new try may mend the
@@ -174,6 +175,7 @@ GroupVerdict GroupRun::RunToEnd() {
   // After these calls, all reports and all output of the ranks have been read.
   server->reset();
   rank_output_.reset();
+  cores_.reset();  // Before the group's end is reported: the coordinator may then send the next group.
   absl::MutexLock lock(&mutex_);
   return watch_.Verdict({end.ok(), absl::StrCat(launcher_, " ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }

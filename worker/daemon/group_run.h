@@ -27,6 +27,7 @@
 #include "clocks/steady_condition.h"
 #include "proto/coordinator.pb.h"
 #include "spdlog/spdlog.h"
+#include "worker/cores/node_cores.h"
 #include "worker/daemon/group_folder.h"
 #include "worker/daemon/group_part.h"
 #include "worker/daemon/last_lines.h"
@@ -47,9 +48,12 @@ struct GroupRunOptions {
   LaunchOptions launch;
   // GroupRun fills in `ranks` and `started`.
   RankWatchOptions watch;
+  std::string worker;          // The worker's name, for people.
   std::string site;            // The worker's site. A job may give its command other arguments and variables there.
   FileCache* files = nullptr;  // The files of jobs on this node. Not null; it outlives the run.
   FetchOptions fetch;
+  // The cores to which ranks are bound. Null: they are not bound. It outlives the run.
+  const NodeCores* cores = nullptr;
   // A part that waits for its launch says this often that it is ready.
   absl::Duration ready_again = absl::Seconds(30);
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
@@ -100,6 +104,8 @@ class GroupRun final {
   absl::Status PrepareFiles(const GroupFolder& folder);
   // The folder in which the command runs.
   std::string CommandFolder(const GroupFolder& folder) const;
+  // Takes cores for the ranks of this part, sets `launch` to bind them, and logs who got which.
+  void TakeCores(LaunchOptions& launch);
   // Makes what the launcher and the ranks need in the group's folder.
   absl::StatusOr<LaunchOptions> Prepare(const GroupFolder& folder);
   absl::StatusOr<std::unique_ptr<Process>> StartLauncher(const LaunchOptions& launch);
@@ -126,6 +132,7 @@ class GroupRun final {
   const std::string launcher_;               // The launcher's name for people.
   v1::StartGroupCommand start_;              // Only the run's thread uses it.
   std::unique_ptr<FileCache::Use> files_;    // Only the run's thread uses it. Set while the group has files.
+  std::unique_ptr<HeldCores> cores_;         // Only the run's thread uses it. Set while ranks run, if `cores` is given.
   std::unique_ptr<RankOutput> rank_output_;  // Only the run's thread uses it. Set while a command runs.
   // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for it.
   absl::Notification announced_;

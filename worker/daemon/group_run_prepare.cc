@@ -1,6 +1,7 @@
 // The part of GroupRun that prepares a launch: the job's files, the scripts of its ranks, and for a job with a command
 // the program and its environment.
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -55,6 +56,22 @@ absl::Status GroupRun::PrepareFiles(const GroupFolder& folder) {
   return absl::OkStatus();
 }
 
+void GroupRun::TakeCores(LaunchOptions& launch) {
+  if (options_.cores == nullptr) return;
+  cores_ = options_.cores->Take(part_.ranks);
+  const CoresChoice& choice = cores_->choice();
+  const std::string text = SayCores(choice, options_.worker, part_.first_rank);
+  options_.logger->info("group {}: {}", name_, text);
+  callbacks_.log("worker", text);
+  uint32_t rank = part_.first_rank;
+  for (const std::vector<int>& cpus : choice.cpus_of_rank) {
+    // Ranks move in lockstep, so all have the same number of threads.
+    const auto threads = static_cast<uint32_t>(cpus.size());
+    launch.threads_per_rank = rank == part_.first_rank ? threads : std::min(launch.threads_per_rank, threads);
+    launch.cpus_of_rank[rank++] = CpuList(cpus);
+  }
+}
+
 absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   LaunchOptions launch = options_.launch;
   launch.ranks = start_.ranks();
@@ -65,11 +82,12 @@ absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
     if (absl::Status status = PrepareCommand(folder, launch); !status.ok()) return status;
   }
   launch.rank_folder = command_ ? CommandFolder(folder) : folder.path();
-  if (part_.alone) return launch;
+  TakeCores(launch);
+  if (part_.alone && launch.cpus_of_rank.empty()) return launch;
   launch.hosts = HostsOf(start_);
   launch.rank_script = folder.rank_script();
   if (absl::Status status = folder.WriteRankScript(RankScript(launch)); !status.ok()) return status;
-  if (!part_.leads) return launch;
+  if (part_.alone || !part_.leads) return launch;
   launch.added_environment.push_back(absl::StrCat("HOOKE_REMOTE_SOCKET=", folder.socket()));
   absl::StatusOr<std::string> agent = folder.LinkAgent(launch.remote_agent);
   if (!agent.ok()) return agent.status();

@@ -16,6 +16,8 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/cores/choose_cores.h"
+#include "worker/cores/machine_cores.h"
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/launch/process_tree.h"
 
@@ -58,9 +60,9 @@ class HookeWorkerTest : public ::testing::Test {
     posix_spawn_file_actions_destroy(&actions);
   }
 
-  void StartWith(FakeCoordinator& coordinator) {
+  void StartWith(FakeCoordinator& coordinator, const std::string& bind = "cores") {
     Start({"--coordinator", coordinator.address(), "--name", "w1", "--slots", "2", "--ready-file", folder_ + "/ready",
-           "--rank-binary", fs::absolute("worker/daemon/fake_rank").string()});
+           "--rank-binary", fs::absolute("worker/daemon/fake_rank").string(), "--bind", bind});
   }
 
   void StartGroup(FakeCoordinator& coordinator) {
@@ -133,6 +135,35 @@ TEST_F(HookeWorkerTest, SigtermStopsEverything) {
   EXPECT_TRUE(fs::is_empty(folder_ + "/.hooke/worker/groups"));
 }
 
+// By default the job's log says which cores the ranks have. With --bind=none it does not, and ranks run on all of them.
+TEST_F(HookeWorkerTest, Bind) {
+  for (const std::string& bind : {std::string("cores"), std::string("none")}) {
+    FakeCoordinator coordinator({});
+    StartWith(coordinator, bind);
+    ASSERT_TRUE(coordinator.Send(StartCommand("cores", 1)));
+    const v1::WorkerMessage message = coordinator.WaitFor(HasLogLine("group 0 rank 0: runs on "));
+    ASSERT_TRUE(message.has_log());
+    bool says = false;
+    for (const v1::WorkerMessage& m : coordinator.received()) {
+      // Workers of other tests may have the cores; then it says why the rank is not bound.
+      says = says || HasLogLine("rank on w1 has ")(m) || HasLogLine("ranks on w1 are not bound to cores")(m);
+    }
+    EXPECT_EQ(says, bind == "cores");
+    EXPECT_TRUE(bind != "none" || HasLogLine("runs on " + CpuList(OwnCpus()))(message));
+    EXPECT_THAT(Output(), HasSubstr(" bind=" + bind));
+    EXPECT_EQ(Kill(SIGTERM), 0);
+  }
+}
+
+// Without --slots, a worker has a slot for each core on which it may run.
+TEST_F(HookeWorkerTest, DefaultSlots) {
+  FakeCoordinator coordinator({});
+  Start({"--coordinator", coordinator.address(), "--rank-binary", fs::absolute("worker/daemon/fake_rank").string()});
+  const v1::WorkerMessage hello = coordinator.WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); });
+  EXPECT_EQ(hello.hello().slots(), ReadCores(OwnCpus()).size());
+  EXPECT_EQ(Kill(SIGTERM), 0);
+}
+
 // Without a coordinator the daemon keeps trying to connect, and SIGINT ends it.
 TEST_F(HookeWorkerTest, NoCoordinator) {
   std::string address;
@@ -176,6 +207,7 @@ TEST_F(HookeWorkerTest, BadFlags) {
        2,
        "--coordinator: \"host:0\" has port 0, at which nobody can be reached, allowed is 1 to 65535"},
       {{"--log-level", "loud"}, 2, "loud"},
+      {{"--bind", "sockets"}, 2, "sockets"},
       {{"--name", "a/b"}, 2, "--name must be 1 to 63 letters"},
       {{"--rank-binary", "/no/hooke-rank"}, 1, "there is no program /no/hooke-rank: name it with --rank-binary"},
       {{"--version"}, 0, "hooke-worker "},

@@ -8,7 +8,6 @@
 
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,6 +17,7 @@
 #include "files/whole_file.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "wire/cluster_token.h"
+#include "worker/cores/machine_cores.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
@@ -41,7 +41,7 @@ FlagDefaults Defaults() {
   defaults.host_name = host_name;
   std::error_code error;
   defaults.own_folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
-  defaults.cores = std::max(1u, std::thread::hardware_concurrency());
+  defaults.cores = ReadCores(OwnCpus());
   return defaults;
 }
 

@@ -103,6 +103,7 @@ WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> 
     : options_(std::move(options)),
       state_folder_(std::move(state_folder)),
       files_(std::move(files)),
+      cores_({options_.cores, options_.slots, options_.cores_file}),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
 absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
@@ -197,8 +198,10 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.launch = options_.launch;
   run.launch.interfaces = options_.node.interfaces;
   run.launch.interfaces_are_chosen = options_.node.chosen;
+  run.worker = options_.name;
   run.site = options_.site;
   run.files = files_.get();
+  run.cores = options_.cores.empty() ? nullptr : &cores_;
   run.fetch.coordinator = options_.coordinator;
   run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;

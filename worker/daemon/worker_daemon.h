@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "spdlog/spdlog.h"
 #include "wire/cluster_token.h"
+#include "worker/cores/node_cores.h"
 #include "worker/daemon/group_folder.h"
 #include "worker/daemon/group_run.h"
 #include "worker/daemon/node_address.h"
@@ -39,6 +40,9 @@ struct WorkerOptions {
   ClusterToken token;           // The cluster's token; may be empty.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
   uint64_t files_cache_bytes = uint64_t{10} << 30;  // Files of jobs that are kept here; >= 1.
+  // The cores to which ranks are bound. Empty: ranks are not bound.
+  std::vector<Core> cores;
+  std::string cores_file = kCoresFile;  // NodeCoresOptions::file.
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, remote_agent, threads_per_rank, as_root
   // and environment.
   LaunchOptions launch;
@@ -101,6 +105,7 @@ class WorkerDaemon {
   const WorkerOptions options_;
   const std::unique_ptr<WorkerFolder> state_folder_;
   const std::unique_ptr<FileCache> files_;
+  const NodeCores cores_;
   absl::Mutex mutex_;
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // Keyed by GroupName.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -56,8 +56,8 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
   auto parameter = [&argv](absl::string_view name, absl::string_view value) {
     Append({absl::string_view("--mca"), name, value}, argv);
   };
-  // The user may choose more ranks than cores. Ranks are not bound to cores, because two groups would otherwise share
-  // the same first cores.
+  // The user may choose more ranks than cores. mpirun binds no ranks, because it does not know the cores of other
+  // groups. RankScript binds them.
   Append({"--oversubscribe", "--bind-to", "none", "--tag-output"}, argv);
   if (options.as_root) argv.push_back("--allow-run-as-root");
   parameter("orte_tmpdir_base", options.session_folder);
@@ -203,6 +203,10 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
     Append({"sh", "-c", "exec sh \"$HOOKE_RANK_SCRIPT\""}, command.argv);
     return command;
   }
+  if (!options.rank_script.empty()) {
+    Append({"sh", absl::string_view(options.rank_script)}, command.argv);
+    return command;
+  }
   Append({"setpriv", "--pdeathsig", "KILL", "--"}, command.argv);
   command.argv.push_back(options.rank_binary);
   command.argv.insert(command.argv.end(), options.rank_arguments.begin(), options.rank_arguments.end());
@@ -240,14 +244,24 @@ std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
   return environment;
 }
 
+// Returns the lines that bind the shell, and so the program that takes its place, to the CPUs of its rank.
+std::string BindingScript(const std::map<uint32_t, std::string>& cpus_of_rank) {
+  if (cpus_of_rank.empty()) return "";
+  std::string script = "case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}} in\n";
+  for (const auto& [rank, cpus] : cpus_of_rank) {
+    absl::StrAppend(&script, rank, ") taskset -cp ", ShellQuoted(cpus), " $$ ;;\n");
+  }
+  return script + "esac >/dev/null || echo 'this rank could not be bound to its cores and runs on all' >&2\n";
+}
+
 }  // namespace
 
 std::string RankScript(const LaunchOptions& options) {
-  std::string script;
+  std::string script = BindingScript(options.cpus_of_rank);
   const auto set = [&script](absl::string_view name, absl::string_view value) {
     absl::StrAppend(&script, "export ", name, "=", ShellQuoted(value), "\n");
   };
-  if (options.flavour == MpiFlavour::kOpenMpi) {
+  if (!options.hosts.empty() && options.flavour == MpiFlavour::kOpenMpi) {
     set("OMPI_MCA_orte_tmpdir_base", options.session_folder);
     set("OMPI_MCA_btl_vader_backing_directory", options.memory_folder);
     set("OMPI_MCA_osc_sm_backing_directory", options.memory_folder);

@@ -5,6 +5,7 @@
 // nothing is started here; process.h does that.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,13 +46,19 @@ struct LaunchOptions {
   // Variables for the launcher and the ranks, as "NAME=value". They replace variables of the same names.
   std::vector<std::string> added_environment;
 
+  // The CPUs on which each rank of this node may run, like "0-1,16", keyed by rank. It needs `rank_script`. Empty: the
+  // ranks run on all CPUs of the calling process.
+  std::map<uint32_t, std::string> cpus_of_rank;
+
   // ---- Mainly for groups that run on several nodes.
 
   // All nodes, in order of ranks; the first one is that of mpirun. Empty: the group runs on this node alone.
   std::vector<LaunchHost> hosts;
   std::string remote_agent;  // Path of hooke-remote, without spaces and colons.
-  std::string rank_script;   // The file with RankScript's text.
-  std::string rank_folder;   // The working folder of the ranks on this node.
+  // The file with RankScript's text. If the group runs on this node alone, it may be empty: the ranks then start
+  // without a script.
+  std::string rank_script;
+  std::string rank_folder;  // The working folder of the ranks on this node.
   // This node's network interfaces for MPI. Their names may differ between nodes. Empty: MPI chooses.
   std::vector<std::string> interfaces;
   // Whether a person named these interfaces. UCX then uses only these, although it may find faster devices.
@@ -73,8 +80,9 @@ struct LaunchCommand {
 // the script that the variable HOOKE_RANK_SCRIPT of its own node names, because paths may differ between nodes.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
-// Returns the shell script that runs one rank on this node. It sets the variables whose values must not come from
-// mpirun's node.
+// Returns the shell script that runs one rank on this node. It binds itself to the rank's CPUs before the rank's
+// program and its threads exist. If that fails, the rank runs unbound and says so. For a group on several nodes, it
+// also sets the variables whose values must not come from mpirun's node.
 std::string RankScript(const LaunchOptions& options);
 
 // Returns the command that starts the MPI library's own daemon on a node other than mpirun's. mpirun made `arguments`.

@@ -46,6 +46,25 @@ TEST(LaunchCommandTest, Mpich) {
   EXPECT_THAT(command.environment, Contains("UCX_POSIX_DIR=/dev/shm/g"));
 }
 
+// A rank that is bound to cores starts through the script, which binds it before its program runs. The script has the
+// ranks of this node only.
+TEST(LaunchCommandTest, BoundRanks) {
+  for (const MpiFlavour flavour : {MpiFlavour::kOpenMpi, MpiFlavour::kMpich}) {
+    LaunchOptions options = Options(flavour);
+    options.rank_script = "/state/g/rank";
+    options.rank_folder = "/state/g";
+    options.cpus_of_rank = {{2, "0-1,16"}, {3, "4"}};
+    EXPECT_THAT(absl::StrJoin(MakeLaunchCommand(options).argv, "|"), testing::EndsWith("|sh|/state/g/rank"));
+    EXPECT_EQ(RankScript(options),
+              "case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}} in\n"
+              "2) taskset -cp '0-1,16' $$ ;;\n"
+              "3) taskset -cp '4' $$ ;;\n"
+              "esac >/dev/null || echo 'this rank could not be bound to its cores and runs on all' >&2\n"
+              "cd '/state/g' || exit 1\n"
+              "exec setpriv --pdeathsig KILL -- '/opt/hooke rank' '--start' '/state/g/start' --threads=1\n");
+  }
+}
+
 LaunchOptions OnTwoNodes(MpiFlavour flavour) {
   LaunchOptions options = Options(flavour);
   options.hosts = {{"10.0.0.1", 2}, {"10.0.0.2", 1}};
