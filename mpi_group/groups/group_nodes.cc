@@ -20,13 +20,14 @@ namespace {
 // Connects the nodes by sockets. Returns null if there is one node, or if `between` is kMpi. Returns null also if there
 // can be no sockets; *why then says why.
 absl::StatusOr<std::unique_ptr<SocketTransport>> ConnectNodes(Transport& transport, const Nodes& nodes,
-                                                              Tuning::BetweenNodes between, absl::Time deadline,
-                                                              std::string* why) {
+                                                              Tuning::BetweenNodes between,
+                                                              absl::Span<const std::string> addresses,
+                                                              absl::Time deadline, std::string* why) {
   if (nodes.ranks_of_node.size() == 1 || between == Tuning::BetweenNodes::kMpi)
     return std::unique_ptr<SocketTransport>();
   MeshOptions options;
   options.identity = NodeIdentity();
-  options.addresses = OwnAddresses();
+  options.addresses = ChosenOf(OwnAddresses(), addresses);
   options.rdma = HasRdmaDevice();
   options.even_with_rdma = between == Tuning::BetweenNodes::kSockets;
   absl::StatusOr<Mesh> mesh = ConnectMesh(transport, nodes, options, deadline);
@@ -64,7 +65,8 @@ GroupNodes::GroupNodes(Transport& transport, std::unique_ptr<SocketTransport> so
 }
 
 absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const std::string& identity,
-                                                               const Tuning& tuning, absl::Time deadline) {
+                                                               const Tuning& tuning, absl::Time deadline,
+                                                               absl::Span<const std::string> addresses) {
   absl::StatusOr<Nodes> nodes = GatherNodes(transport, identity, deadline);
   if (!nodes.ok()) return nodes.status();
   const absl::StatusOr<std::string> text = ShareText(transport, FormatTuning(tuning), deadline);
@@ -73,7 +75,7 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   if (!shared_tuning.ok()) return shared_tuning.status();
   std::string why_no_sockets;
   absl::StatusOr<std::unique_ptr<SocketTransport>> sockets =
-      ConnectNodes(transport, *nodes, shared_tuning->between_nodes, deadline, &why_no_sockets);
+      ConnectNodes(transport, *nodes, shared_tuning->between_nodes, addresses, deadline, &why_no_sockets);
   if (!sockets.ok()) return sockets.status();
   std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(sockets), *std::move(nodes)));
   group->tuning_ = *shared_tuning;

@@ -34,9 +34,10 @@ TOLD_SECONDS = 5
 
 
 class Cluster:
-    """A server on the first host, and a worker of two slots on each."""
+    """A server on the first host, and a worker of two slots with `worker_flags` on each."""
 
-    def __init__(self, network, folder):
+    def __init__(self, network, folder, worker_flags=()):
+        self.worker_flags = worker_flags
         self.network, self.folder, self.workers, self.ran_ssh = network, folder, {}, os.path.join(folder, "ssh.ran")
         # Nothing may call ssh. A script of that name comes first on the PATH and leaves a trace.
         tools = os.path.join(folder, "tools")
@@ -70,7 +71,7 @@ class Cluster:
 
     def start_worker(self, host):
         name = f"n{host}"
-        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", "--slots=2", "--allow-commands"])
+        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", "--slots=2", "--allow-commands", *self.worker_flags])
 
     def kill_worker(self, name):
         self.workers[name].send_signal(signal.SIGKILL)

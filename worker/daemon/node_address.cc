@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "mpi_group/sockets/host_addresses.h"
 #include "wire/host_port.h"
 
 namespace hooke {
@@ -38,39 +39,47 @@ absl::StatusOr<Subnet> ParseSubnet(const std::string& text) {
   return Subnet{ntohl(address.s_addr) & mask, mask};
 }
 
-std::string TextOf(uint32_t address) {
-  const in_addr network = {htonl(address)};
-  char text[INET_ADDRSTRLEN] = {};
-  return inet_ntop(AF_INET, &network, text, sizeof text) == nullptr ? "" : text;
-}
-
 bool IsLoopback(uint32_t address) { return address >> 24 == 127; }
 
 std::string Known(absl::Span<const InterfaceAddress> own) {
   return absl::StrJoin(own, ", ", [](std::string* text, const InterfaceAddress& one) {
-    absl::StrAppend(text, one.interface, " (", TextOf(one.address), ")");
+    absl::StrAppend(text, one.interface, " (", one.AddressText(), ")");
   });
 }
 
 void Take(const InterfaceAddress& one, NodeAddress& node) {
-  if (node.address.empty()) node.address = TextOf(one.address);
+  if (node.address.empty()) node.address = one.AddressText();
   const bool known = std::find(node.interfaces.begin(), node.interfaces.end(), one.interface) != node.interfaces.end();
   if (!known) node.interfaces.push_back(one.interface);
+  const bool taken = std::any_of(node.addresses.begin(), node.addresses.end(), [&one](const InterfaceAddress& other) {
+    return other.interface == one.interface && other.address == one.address;
+  });
+  if (!taken) node.addresses.push_back(one);
 }
 
 }  // namespace
+
+std::string InterfaceAddress::AddressText() const {
+  const in_addr network = {htonl(address)};
+  char text[INET_ADDRSTRLEN] = {};
+  return inet_ntop(AF_INET, &network, text, sizeof text) == nullptr ? "" : text;
+}
 
 absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl::Span<const InterfaceAddress> own,
                                               uint32_t toward) {
   NodeAddress node;
   node.chosen = !wish.interfaces.empty() || !wish.subnets.empty();
   for (const std::string& name : wish.interfaces) {
-    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.interface == name; });
-    if (found == own.end()) {
+    bool any = false;
+    for (const InterfaceAddress& one : own) {
+      if (one.interface != name) continue;
+      Take(one, node);
+      any = true;
+    }
+    if (!any) {
       return absl::NotFoundError(absl::StrCat("--interface ", name, ": no such interface is up with an IPv4 address; ",
                                               "there are ", Known(own)));
     }
-    Take(*found, node);
   }
   for (const std::string& text : wish.subnets) {
     const absl::StatusOr<Subnet> subnet = ParseSubnet(text);
@@ -102,7 +111,7 @@ std::vector<InterfaceAddress> OwnIpv4Addresses() {
     if ((entry->ifa_flags & IFF_UP) == 0 || entry->ifa_addr == nullptr) continue;
     if (entry->ifa_addr->sa_family != AF_INET) continue;
     const auto& address = *reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
-    own.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr)});
+    own.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr), MegabitsOf(entry->ifa_name)});
   }
   freeifaddrs(list);
   return own;

@@ -12,16 +12,20 @@
 
 namespace hooke {
 
-struct NodeAddress {
-  std::string address;                  // IPv4; empty: no other node reaches this one.
-  std::vector<std::string> interfaces;  // Names of interfaces on this node; empty: MPI chooses.
-  bool chosen = false;                  // Whether a person chose the interfaces.
-};
-
 // An IPv4 address of this machine.
 struct InterfaceAddress {
   std::string interface;
-  uint32_t address = 0;  // In the host's byte order.
+  uint32_t address = 0;   // In the host's byte order.
+  uint32_t megabits = 0;  // The interface's speed in Mbit/s; 0: unknown.
+
+  std::string AddressText() const;  // "10.0.0.1"
+};
+
+struct NodeAddress {
+  std::string address;                      // IPv4; empty: no other node reaches this one.
+  std::vector<std::string> interfaces;      // Names of interfaces on this node, each once; empty: MPI chooses.
+  std::vector<InterfaceAddress> addresses;  // Of these interfaces, for the ranks; that of `address` first.
+  bool chosen = false;                      // Whether a person chose the interfaces.
 };
 
 struct NodeAddressWish {
@@ -30,7 +34,8 @@ struct NodeAddressWish {
 };
 
 // Chooses the node's address and its interfaces among the machine's `own` addresses. If the wish names interfaces or
-// subnets, these are chosen in the order given, interfaces before subnets. The first one's address is the node's.
+// subnets, these are chosen in the order given, interfaces before subnets. The first one's address is the node's. An
+// interface comes with all its addresses, a subnet with those in it.
 // Without a wish, the address is `toward`, by which this node reaches its coordinator, with its interface. The address
 // stays empty if `toward` is 0, a loopback address, or not in `own`. NOT_FOUND: the machine has no address that fits a
 // wish. INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.

@@ -1,5 +1,6 @@
 #include "worker/daemon/node_address.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,6 +36,22 @@ TEST(NodeAddressTest, ChosenByAPerson) {
   EXPECT_EQ(Text(ChooseNodeAddress({{}, {"10.0.1.0/24"}}, kOwn, 0)), "10.0.1.5 eth1,eth2 chosen");
   EXPECT_EQ(Text(ChooseNodeAddress({{"eth0"}, {"10.0.0.0/8"}}, kOwn, 0)), "10.0.0.5 eth0,eth1,eth2 chosen");
   EXPECT_EQ(Text(ChooseNodeAddress({{}, {"10.0.1.6/32"}}, kOwn, 0)), "10.0.1.6 eth2 chosen");
+}
+
+// The ranks get all addresses of a chosen interface, but of a subnet only those in it; each once.
+TEST(NodeAddressTest, AddressesForTheRanks) {
+  std::vector<InterfaceAddress> own = kOwn;
+  own.push_back({"eth0", Ip(10, 0, 2, 5), 25000});
+  const auto texts = [&own](const NodeAddressWish& wish, uint32_t toward) {
+    const absl::StatusOr<NodeAddress> node = ChooseNodeAddress(wish, own, toward);
+    return absl::StrJoin(node->addresses, ",", [](std::string* text, const InterfaceAddress& one) {
+      absl::StrAppend(text, one.interface, "=", one.AddressText(), "/", one.megabits);
+    });
+  };
+  EXPECT_EQ(texts({{"eth0"}, {}}, 0), "eth0=10.0.0.5/0,eth0=10.0.2.5/25000");
+  EXPECT_EQ(texts({{}, {"10.0.2.0/24"}}, 0), "eth0=10.0.2.5/25000");
+  EXPECT_EQ(texts({{"eth1"}, {"10.0.1.0/24"}}, 0), "eth1=10.0.1.5/0,eth2=10.0.1.6/0");
+  EXPECT_EQ(texts({}, Ip(10, 0, 1, 5)), "eth1=10.0.1.5/0");
 }
 
 // If no address fits a wish, the error lists the machine's addresses.
