@@ -11,6 +11,7 @@
 #include <fstream>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -53,11 +54,7 @@ std::optional<HostAddress> AddressOf(const ifaddrs& entry) {
 }
 
 bool SameNetwork(const HostAddress& a, const HostAddress& b) {
-  if (a.family != b.family || a.prefix_bits != b.prefix_bits) return false;
-  const size_t bits = std::min<size_t>(a.prefix_bits, a.family == 4 ? 32 : 128);
-  if (std::memcmp(a.bytes.data(), b.bytes.data(), bits / 8) != 0) return false;
-  const int rest = 8 - static_cast<int>(bits % 8);
-  return rest == 8 || a.bytes[bits / 8] >> rest == b.bytes[bits / 8] >> rest;
+  return a.prefix_bits == b.prefix_bits && SharePrefix(a, b, a.prefix_bits);
 }
 
 // True for an address whose interface is in no network: /32, or /128 of IPv6.
@@ -93,16 +90,43 @@ std::vector<HostAddress> ChosenOf(absl::Span<const HostAddress> addresses, absl:
   return found;
 }
 
-std::vector<HostAddress> OwnAddresses() {
-  std::vector<HostAddress> addresses;
+bool SharePrefix(const HostAddress& a, const HostAddress& b, size_t bits) {
+  if (a.family != b.family) return false;
+  bits = std::min<size_t>(bits, a.family == 4 ? 32 : 128);
+  if (std::memcmp(a.bytes.data(), b.bytes.data(), bits / 8) != 0) return false;
+  const int rest = 8 - static_cast<int>(bits % 8);
+  return rest == 8 || a.bytes[bits / 8] >> rest == b.bytes[bits / 8] >> rest;
+}
+
+std::vector<InterfaceAddress> InterfaceAddresses() {
+  std::vector<InterfaceAddress> addresses;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return addresses;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if ((entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    if (const std::optional<HostAddress> address = AddressOf(*entry)) addresses.push_back(*address);
+    if ((entry->ifa_flags & IFF_UP) == 0) continue;
+    const std::optional<HostAddress> address = AddressOf(*entry);
+    if (!address.has_value()) continue;
+    addresses.push_back({entry->ifa_name, *address, (entry->ifa_flags & IFF_LOOPBACK) != 0});
   }
   freeifaddrs(list);
   return addresses;
+}
+
+std::vector<HostAddress> OwnAddresses() {
+  std::vector<HostAddress> addresses;
+  for (const InterfaceAddress& one : InterfaceAddresses()) {
+    if (!one.loopback) addresses.push_back(one.address);
+  }
+  return addresses;
+}
+
+std::optional<HostAddress> HostAddressFrom(const std::string& text) {
+  HostAddress address;
+  for (const auto& [family, number] : {std::pair<int, uint8_t>(AF_INET, 4), {AF_INET6, 6}}) {
+    address.family = number;
+    if (inet_pton(family, text.c_str(), address.bytes.data()) == 1) return address;
+  }
+  return std::nullopt;
 }
 
 HostAddress LoopbackAddress() {

@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +31,20 @@ struct HostAddress {
 // Returns the addresses of all network interfaces that are up, without loopback and IPv6 link-local addresses.
 std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
+
+struct InterfaceAddress {
+  std::string interface;  // "eth0"
+  HostAddress address;
+  bool loopback = false;  // The interface reaches this host only.
+};
+// Returns the same with the names of the interfaces, and with loopback.
+std::vector<InterfaceAddress> InterfaceAddresses();
+
+// Parses "10.0.0.1" or "fd00::1"; nullopt if the text is no address. Only family and bytes of the result are set. Pure.
+std::optional<HostAddress> HostAddressFrom(const std::string& text);
+
+// True if both are of one family and their first `bits` bits are equal; of more bits than they have, all count. Pure.
+bool SharePrefix(const HostAddress& a, const HostAddress& b, size_t bits);
 
 // Returns those of `addresses` that `chosen` names as text, in the order of `chosen`; all if `chosen` is empty. A name
 // that is none of the addresses is ignored. Pure.

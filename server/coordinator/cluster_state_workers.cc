@@ -14,6 +14,11 @@
 namespace hooke {
 namespace {
 
+bool IsIpAddress(const std::string& text) {
+  in6_addr address;  // Has room for either kind.
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
 absl::Status CheckHello(const v1::WorkerHello& hello) {
   for (const auto& [what, value] : {std::pair("name", hello.name()), std::pair("site", hello.site())}) {
     if (IsNodeName(value)) continue;
@@ -24,8 +29,8 @@ absl::Status CheckHello(const v1::WorkerHello& hello) {
     return absl::InvalidArgumentError("a worker's instance must have 1 to 128 bytes");
   }
   // The address becomes a word of mpirun's command line on other workers.
-  if (in_addr address; !hello.address().empty() && inet_pton(AF_INET, hello.address().c_str(), &address) != 1) {
-    return absl::InvalidArgumentError("a worker's address must be an IPv4 address, or empty");
+  if (!hello.address().empty() && !IsIpAddress(hello.address())) {
+    return absl::InvalidArgumentError("a worker's address must be an IP address, or empty");
   }
   if (hello.mpi().size() > 64) return absl::InvalidArgumentError("a worker's mpi must have at most 64 bytes");
   if (hello.interfaces_size() > kInterfacesMax) {

@@ -288,10 +288,10 @@ TEST_F(CoordinatorPartsTest, BelievesThePartThatFailedFirst) {
   EXPECT_THAT(Status(id_).reason(), HasSubstr("worker b: rank 3: there is no file /data/train"));
 }
 
-// The address in a worker's hello becomes a word of mpirun's command line. A hello whose address is not an IPv4 address
-// is refused.
+// The address in a worker's hello becomes a word of mpirun's command line. A hello whose address is no IP address is
+// refused.
 TEST_F(CoordinatorPartsTest, RefusesAnAddressThatIsNone) {
-  for (const char* wrong : {"10.0.0.1,--mca", "host", "fe80::1", "10.0.0.256"}) {
+  for (const char* wrong : {"10.0.0.1,--mca", "host", "fe80::1%eth0", "10.0.0.256"}) {
     a_.SetAddress(wrong);
     EXPECT_EQ(a_.Connect(*coordinator_, now_).code(), absl::StatusCode::kInvalidArgument) << wrong;
   }

@@ -79,7 +79,7 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       "may be given several times");
   command
       .Add("--subnet", flags.node.subnets,
-           "network whose interfaces are for such groups, like 10.0.0.0/24; may be given several times")
+           "network whose interfaces are for such groups, like 10.0.0.0/24 or fd00::/64; may be given several times")
       .Check(CheckNetwork);
   command.Add("--allow-commands", worker.allow_commands,
               "run jobs with a command: any program, as the user of this worker; only with a coordinator on this "
