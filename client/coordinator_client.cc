@@ -172,11 +172,13 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::ForgetJob(const std::string& jo
   return response.job();
 }
 
-absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes() {
+absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes(bool links) {
   grpc::ClientContext context;
   SetDeadline(context, kCallTimeout);
+  v1::ListNodesRequest request;
+  request.set_links(links);
   v1::ListNodesResponse response;
-  const absl::Status status = FromGrpc(stub_->ListNodes(&context, v1::ListNodesRequest(), &response));
+  const absl::Status status = FromGrpc(stub_->ListNodes(&context, request, &response));
   if (!status.ok()) return Explain(status);
   return response;
 }

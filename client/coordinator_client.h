@@ -47,7 +47,8 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatus> CancelJob(const std::string& job_id);
   // Returns the job as it was. FAILED_PRECONDITION: it has not ended.
   absl::StatusOr<v1::JobStatus> ForgetJob(const std::string& job_id);
-  absl::StatusOr<v1::ListNodesResponse> ListNodes();
+  // Returns the servers and workers, and if `links`, what was measured between workers.
+  absl::StatusOr<v1::ListNodesResponse> ListNodes(bool links = false);
   // The job's current status. NOT_FOUND if there is no such job.
   absl::StatusOr<v1::JobStatus> GetJob(const std::string& job_id);
   // The profiles of the job's ranks; there is at least one. NOT_FOUND: there is no such job. FAILED_PRECONDITION: the

@@ -100,9 +100,10 @@ grpc::Status FakeCoordinatorService::ForgetJob(grpc::ServerContext*, const v1::F
   return grpc::Status::OK;
 }
 
-grpc::Status FakeCoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+grpc::Status FakeCoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
                                                v1::ListNodesResponse* response) {
   for (const v1::NodeStatus& node : nodes) *response->add_nodes() = node;
+  if (request->links()) *response->mutable_links() = {links.begin(), links.end()};
   return grpc::Status::OK;
 }
 

@@ -50,13 +50,15 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                          v1::CancelJobResponse* response) override;
   grpc::Status ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
                          v1::ForgetJobResponse* response) override;
-  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse* response) override;
+  grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
+                         v1::ListNodesResponse* response) override;
 
   // The statuses that WatchJob sends for each job. After the last one the stream ends if the job has ended; otherwise
   // it stays open and silent.
   std::map<std::string, std::vector<v1::JobStatus>> jobs;
   uint32_t jobs_left_out = 0;
   std::vector<v1::NodeStatus> nodes;
+  std::vector<v1::NodeLink> links;
   std::string log;
   // The answer to ReadProfile for every job; FAILED_PRECONDITION if empty.
   std::vector<v1::ReadProfileResponse> profiles;

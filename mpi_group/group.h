@@ -24,9 +24,11 @@
 // everything it needs in shared memory or in its sockets. It then returns OK, and one of its next calls fails.
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,6 +45,13 @@ class logger;
 
 namespace hooke {
 
+// The network between two nodes, as a rank of each has measured it.
+struct LinkFigures {
+  int peer = -1;                // The rank on the other node.
+  absl::Duration round_trip;    // The shortest of several round trips of a small message.
+  double bytes_per_second = 0;  // From this rank to the peer; 0: not known.
+};
+
 struct GroupOptions {
   // How long a collective may take, counted from this rank's call, until Group::SetDeadline changes it. If a rank
   // enters a call later than this, the other ranks report it as missing.
@@ -53,6 +62,13 @@ struct GroupOptions {
   // Ranks with equal names count as ranks of one node. Empty: NodeIdentity() of transport/topology.h. Tests set this to
   // treat one machine as several nodes.
   std::string node;
+  // The addresses of this rank's node, as text, by which sockets reach other nodes. Empty: all that the node has. They
+  // may differ between nodes.
+  std::vector<std::string> addresses;
+  // Set on all ranks or on none. If it is set, the first call of a group on several nodes also measures the links
+  // between them (links/measure_links.h), for about 0.1 s. Then it calls this function once on the first rank of each
+  // node, with what that rank has measured. Clones of the group do not measure again.
+  std::function<void(const std::vector<LinkFigures>&)> on_links;
 };
 
 class Group {

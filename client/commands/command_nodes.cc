@@ -1,21 +1,31 @@
+#include <memory>
+
 #include "absl/time/clock.h"
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
+#include "client/text/links_text.h"
 #include "client/text/listing.h"
 
 namespace hooke {
 namespace {
 
-int ListNodes(const Invocation& invocation) {
+int ListNodes(const Invocation& invocation, bool links) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
-  const absl::StatusOr<v1::ListNodesResponse> nodes = coordinator->ListNodes();
+  const absl::StatusOr<v1::ListNodesResponse> nodes = coordinator->ListNodes(links);
   if (!nodes.ok()) return Report(invocation, nodes.status());
   if (invocation.json()) {
     nlohmann::ordered_json array = nlohmann::ordered_json::array();
     for (const v1::NodeStatus& node : nodes->nodes()) array.push_back(NodeToJson(node));
-    *invocation.out << DumpJson({{"nodes", array}}, 2) << std::endl;
+    nlohmann::ordered_json document = {{"nodes", array}};
+    if (links) {
+      document["links"] = nlohmann::ordered_json::array();
+      for (const v1::NodeLink& link : nodes->links()) document["links"].push_back(LinkToJson(link));
+    }
+    *invocation.out << DumpJson(document, 2) << std::endl;
+  } else if (links) {
+    *invocation.out << LinksText(*nodes, absl::Now()) << std::flush;
   } else {
     *invocation.out << NodesTable(*nodes, absl::Now()) << std::flush;
   }
@@ -30,7 +40,11 @@ void AddNodesCommand(Command& program, Invocation& invocation) {
       "List servers and workers: alive, silent or unusable and why, slots in use, centers held in memory and on disk");
   AddCoordinatorFlag(command, invocation);
   AddOutputFlag(command, invocation);
-  command.Action([&invocation] { return ListNodes(invocation); });
+  const auto links = std::make_shared<bool>(false);
+  command.Add("--links", *links,
+              "Show instead the addresses of workers for groups on several nodes, and for pairs of workers the round "
+              "trip and the bandwidth that the last group on both has measured at its start");
+  command.Action([&invocation, links] { return ListNodes(invocation, *links); });
 }
 
 }  // namespace hooke

@@ -232,7 +232,15 @@ TEST_F(CommandTest, Listings) {
   EXPECT_EQ(jobs["jobs"].size(), 4u);
   EXPECT_EQ(jobs["left_out"], 7);
   EXPECT_THAT(Run({"nodes"}).out, HasSubstr("\nworker-1  worker  alive"));
-  EXPECT_EQ(nlohmann::json::parse(Run({"nodes", "--output=json"}).out)["nodes"][0]["name"], "worker-1");
+  nlohmann::json nodes = nlohmann::json::parse(Run({"nodes", "--output=json"}).out);
+  EXPECT_EQ(nodes["nodes"][0]["name"], "worker-1");
+  EXPECT_FALSE(nodes.contains("links"));
+  v1::NodeLink link;
+  link.set_from("worker-2");
+  coordinator_.links = {link};
+  EXPECT_THAT(Run({"nodes", "--links"}).out, HasSubstr("\nworker-2  "));
+  nodes = nlohmann::json::parse(Run({"nodes", "--links", "--output=json"}).out);
+  EXPECT_EQ(nodes["links"][0]["from"], "worker-2");
   EXPECT_EQ(Run({"cancel", "fashion-4"}).out, "fashion-4: cancelled\n");
   EXPECT_EQ(Run({"forget", "fashion-3"}).out, "fashion-3: forgotten\n");
   EXPECT_EQ(nlohmann::json::parse(Run({"forget", "fashion-3", "--output=json"}).out)["job_id"], "fashion-3");

@@ -223,6 +223,10 @@ ordered_json JobToJson(const v1::JobStatus& job) {
 }
 
 ordered_json NodeToJson(const v1::NodeStatus& node) {
+  ordered_json interfaces = ordered_json::array();
+  for (const v1::NodeInterface& one : node.interfaces()) {
+    interfaces.push_back({{"name", one.name()}, {"address", one.address()}, {"megabits", one.megabits()}});
+  }
   return {{"name", node.name()},
           {"kind", LowerName(v1::NodeStatus::Kind_Name(node.kind()))},
           {"site", node.site()},
@@ -237,7 +241,9 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"disk_bytes", node.disk_bytes()},
           {"cores", Number(node.cores())},
           {"server_id", node.server_id()},
-          {"problem", node.problem()}};
+          {"problem", node.problem()},
+          {"interfaces", interfaces},
+          {"mpi", node.mpi()}};
 }
 
 std::string DumpJson(const ordered_json& json, int indent) {

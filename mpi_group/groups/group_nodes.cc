@@ -39,7 +39,8 @@ GroupNodes::GroupNodes(Transport& transport, Nodes nodes) : transport_(transport
 }
 
 absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const std::string& identity,
-                                                               const Tuning& tuning, absl::Time deadline) {
+                                                               const Tuning& tuning, absl::Time deadline,
+                                                               absl::Span<const std::string> addresses) {
   absl::StatusOr<Nodes> nodes = GatherNodes(transport, identity, deadline);
   if (!nodes.ok()) return nodes.status();
   const absl::StatusOr<std::string> text = ShareText(transport, FormatTuning(tuning), deadline);
@@ -50,7 +51,7 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   group->tuning_ = *shared_tuning;
   // Shared memory comes first, because it decides which ranks will send to each other between nodes.
   absl::Status status = group->SetUpMeeting(deadline);
-  if (status.ok()) status = group->ConnectNodes(deadline);
+  if (status.ok()) status = group->ConnectNodes(addresses, deadline);
   if (!status.ok()) return status;
   return group;
 }
@@ -63,11 +64,11 @@ void GroupNodes::Divide() {
   drivers_ = MakeSubTransport(transport(), std::move(drivers));
 }
 
-absl::Status GroupNodes::ConnectNodes(absl::Time deadline) {
+absl::Status GroupNodes::ConnectNodes(absl::Span<const std::string> addresses, absl::Time deadline) {
   if (topology_.nodes == 1 || tuning_.between_nodes == Tuning::BetweenNodes::kMpi) return absl::OkStatus();
   MeshOptions options;
   options.identity = NodeIdentity();
-  options.addresses = OwnAddresses();
+  options.addresses = ChosenOf(OwnAddresses(), addresses);
   options.rdma = HasRdmaDevice();
   options.even_with_rdma = tuning_.between_nodes == Tuning::BetweenNodes::kSockets;
   const bool two_level = topology_.shared_memory && topology_.largest_node > 1;

@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "mpi_group/choose_algorithm.h"
 #include "mpi_group/node/node_meeting.h"
 #include "mpi_group/node/peer_processes.h"
@@ -35,9 +36,10 @@ class GroupNodes {
   // Makes this rank's part of the set-up. Collective. `identity` is NodeIdentity() or a name in its place. All ranks
   // use rank 0's tuning. `transport` must outlive the object and is used only through it. If the ranks of some node
   // cannot share memory, no rank uses shared memory, and why_not_shared() says why. If the tuning allows sockets
-  // between nodes but there are none, why_no_sockets() says why.
+  // between nodes but there are none, why_no_sockets() says why. `addresses` is GroupOptions::addresses.
   static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const std::string& identity,
-                                                            const Tuning& tuning, absl::Time deadline);
+                                                            const Tuning& tuning, absl::Time deadline,
+                                                            absl::Span<const std::string> addresses = {});
 
   const Topology& topology() const { return topology_; }
   const Tuning& tuning() const { return tuning_; }
@@ -84,7 +86,7 @@ class GroupNodes {
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
   // Connects the nodes by sockets if there are several, the tuning allows it, and nothing prevents it.
-  absl::Status ConnectNodes(absl::Time deadline);
+  absl::Status ConnectNodes(absl::Span<const std::string> addresses, absl::Time deadline);
   // Makes the transports over some of the ranks.
   void Divide();
   // Tells the ranks of the node about each other's processes through the meeting, so that each sees when another

@@ -16,6 +16,7 @@
 #include "mpi_group/collectives/barrier.h"
 #include "mpi_group/collectives/message_collectives.h"
 #include "mpi_group/groups/group_nodes.h"
+#include "mpi_group/links/measure_links.h"
 #include "mpi_group/node/node_collectives.h"
 #include "mpi_group/transport/call_label.h"
 #include "mpi_group/transport/recent_calls.h"
@@ -199,6 +200,7 @@ class TransportGroup : public Group {
     // Sockets that could not be connected before are not tried again, as that would only cost the time again.
     if (nodes_ != nullptr && !nodes_->why_no_sockets().empty())
       options.tuning.between_nodes = Tuning::BetweenNodes::kMpi;
+    options.on_links = nullptr;
     auto clone = std::make_unique<TransportGroup>(*std::move(transport), options, another_);
     clone->lent_ = lent_;
     for (const std::unique_ptr<GroupNodes::Arena>& own : arenas_) clone->lent_.push_back(own->arena.get());
@@ -287,14 +289,26 @@ class TransportGroup : public Group {
   absl::Status MeetOthers(absl::Time now) {
     if (nodes_ != nullptr) return absl::OkStatus();
     calls_.Tell(*transport_, now);
-    absl::StatusOr<std::unique_ptr<GroupNodes>> nodes = GroupNodes::Gather(
-        *transport_, options_.node.empty() ? NodeIdentity() : options_.node, options_.tuning, now + options_.deadline);
+    absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
+        GroupNodes::Gather(*transport_, options_.node.empty() ? NodeIdentity() : options_.node, options_.tuning,
+                           now + options_.deadline, options_.addresses);
     if (!nodes.ok()) return nodes.status();
     nodes_ = *std::move(nodes);
     if (!nodes_->why_not_shared().empty()) Warn("memory that a node's ranks share", nodes_->why_not_shared());
     if (!nodes_->why_no_sockets().empty() && options_.logger != nullptr) {
       options_.logger->warn("messages between nodes go through MPI, not sockets: {}", nodes_->why_no_sockets());
     }
+    return options_.on_links == nullptr ? absl::OkStatus() : TellLinks(now + options_.deadline);
+  }
+
+  absl::Status TellLinks(absl::Time deadline) {
+    Transport* const first_of_nodes = nodes_->topology().nodes > 1 ? nodes_->LeadersFor(0) : nullptr;
+    if (first_of_nodes == nullptr) return absl::OkStatus();
+    absl::StatusOr<std::vector<LinkFigures>> links = MeasureLinks(*first_of_nodes, links_memory_, deadline);
+    if (!links.ok()) return links.status();
+    links_memory_ = std::vector<char>();
+    for (LinkFigures& link : *links) link.peer = nodes_->nodes().ranks_of_node[link.peer].front();
+    options_.on_links(*links);
     return absl::OkStatus();
   }
 
@@ -343,7 +357,9 @@ class TransportGroup : public Group {
   }
 
   GroupOptions options_;
-  Scratch scratch_;  // Outlives the transport, whose unfinished messages use its memory.
+  // These two outlive the transport, whose unfinished messages use their memory.
+  Scratch scratch_;
+  std::vector<char> links_memory_;
   const std::unique_ptr<Transport> transport_;
   const NewTransport another_;
   std::unique_ptr<GroupNodes> nodes_;  // Set by the first call.

@@ -11,19 +11,19 @@
 #include <fstream>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace hooke {
 namespace {
 
-// 0 if the card's speed is unknown: the kernel then says -1 or nothing.
-uint32_t MegabitsOf(const char* interface) {
-  int64_t megabits = 0;
-  std::ifstream(absl::StrCat("/sys/class/net/", interface, "/speed")) >> megabits;
-  return static_cast<uint32_t>(std::clamp<int64_t>(megabits, 0, 10'000'000));
-}
+// No card is as fast as this.
+constexpr int64_t kMegabitsMax = 100'000'000;
+// What ethtool's older interface has for an unknown speed, in 16 bits.
+constexpr int64_t kUnknownMegabits = 65535;
 
 uint8_t OneBits(absl::Span<const uint8_t> mask) {
   int bits = 0;
@@ -54,25 +54,79 @@ std::optional<HostAddress> AddressOf(const ifaddrs& entry) {
 }
 
 bool SameNetwork(const HostAddress& a, const HostAddress& b) {
-  if (a.family != b.family || a.prefix_bits != b.prefix_bits) return false;
-  const size_t bits = std::min<size_t>(a.prefix_bits, a.family == 4 ? 32 : 128);
+  return a.prefix_bits == b.prefix_bits && SharePrefix(a, b, a.prefix_bits);
+}
+
+// True for an address whose interface is in no network: /32, or /128 of IPv6.
+bool StandsAlone(const HostAddress& address) { return address.prefix_bits >= (address.family == 4 ? 32 : 128); }
+
+}  // namespace
+
+uint32_t MegabitsFrom(absl::string_view text) {
+  int64_t megabits = 0;
+  const bool known =
+      absl::SimpleAtoi(text, &megabits) && megabits > 0 && megabits <= kMegabitsMax && megabits != kUnknownMegabits;
+  return known ? static_cast<uint32_t>(megabits) : 0;
+}
+
+uint32_t MegabitsOf(const std::string& interface) {
+  const std::string folder = absl::StrCat("/sys/class/net/", interface, "/");
+  // The kernel calls every tunnel to a program a card of 10 Mbit/s.
+  if (std::error_code error; std::filesystem::exists(folder + "tun_flags", error)) return 0;
+  std::string text;
+  std::getline(std::ifstream(folder + "speed"), text);
+  return MegabitsFrom(text);
+}
+
+std::vector<HostAddress> ChosenOf(absl::Span<const HostAddress> addresses, absl::Span<const std::string> chosen) {
+  std::vector<HostAddress> found(addresses.begin(), addresses.end());
+  if (chosen.empty()) return found;
+  found.clear();
+  for (const std::string& text : chosen) {
+    const auto address = std::find_if(addresses.begin(), addresses.end(),
+                                      [&text](const HostAddress& one) { return TextOf(one) == text; });
+    if (address != addresses.end()) found.push_back(*address);
+  }
+  return found;
+}
+
+bool SharePrefix(const HostAddress& a, const HostAddress& b, size_t bits) {
+  if (a.family != b.family) return false;
+  bits = std::min<size_t>(bits, a.family == 4 ? 32 : 128);
   if (std::memcmp(a.bytes.data(), b.bytes.data(), bits / 8) != 0) return false;
   const int rest = 8 - static_cast<int>(bits % 8);
   return rest == 8 || a.bytes[bits / 8] >> rest == b.bytes[bits / 8] >> rest;
 }
 
-}  // namespace
-
-std::vector<HostAddress> OwnAddresses() {
-  std::vector<HostAddress> addresses;
+std::vector<InterfaceAddress> InterfaceAddresses() {
+  std::vector<InterfaceAddress> addresses;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return addresses;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if ((entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    if (const std::optional<HostAddress> address = AddressOf(*entry)) addresses.push_back(*address);
+    if ((entry->ifa_flags & IFF_UP) == 0) continue;
+    const std::optional<HostAddress> address = AddressOf(*entry);
+    if (!address.has_value()) continue;
+    addresses.push_back({entry->ifa_name, *address, (entry->ifa_flags & IFF_LOOPBACK) != 0});
   }
   freeifaddrs(list);
   return addresses;
+}
+
+std::vector<HostAddress> OwnAddresses() {
+  std::vector<HostAddress> addresses;
+  for (const InterfaceAddress& one : InterfaceAddresses()) {
+    if (!one.loopback) addresses.push_back(one.address);
+  }
+  return addresses;
+}
+
+std::optional<HostAddress> HostAddressFrom(const std::string& text) {
+  HostAddress address;
+  for (const auto& [family, number] : {std::pair<int, uint8_t>(AF_INET, 4), {AF_INET6, 6}}) {
+    address.family = number;
+    if (inet_pton(family, text.c_str(), address.bytes.data()) == 1) return address;
+  }
+  return std::nullopt;
 }
 
 HostAddress LoopbackAddress() {
@@ -88,7 +142,11 @@ std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl:
     const bool mine = std::find(own.begin(), own.end(), address) != own.end();
     const bool near = std::any_of(own.begin(), own.end(),
                                   [&address](const HostAddress& other) { return SameNetwork(address, other); });
-    return std::make_tuple(mine, !near, -static_cast<int64_t>(address.megabits));
+    const bool both_alone =
+        StandsAlone(address) && std::any_of(own.begin(), own.end(), [&address](const HostAddress& other) {
+          return other.family == address.family && StandsAlone(other);
+        });
+    return std::make_tuple(mine, !near, !both_alone, -static_cast<int64_t>(address.megabits));
   };
   std::vector<HostAddress> ordered(peers.begin(), peers.end());
   std::stable_sort(ordered.begin(), ordered.end(),

@@ -6,10 +6,13 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace hooke {
@@ -29,9 +32,39 @@ struct HostAddress {
 std::vector<HostAddress> OwnAddresses();
 HostAddress LoopbackAddress();
 
-// Orders a peer's addresses. Addresses in a network that this host is in too come first; among equals faster cards come
-// first. Addresses that this host has as well come last, because they may lead to another host than the peer. A
-// container bridge, for example, has the same address on every host. Otherwise the peer's order stays.
+struct InterfaceAddress {
+  std::string interface;  // "eth0"
+  HostAddress address;
+  bool loopback = false;  // The interface reaches this host only.
+};
+// Returns the same with the names of the interfaces, and with loopback.
+std::vector<InterfaceAddress> InterfaceAddresses();
+
+// Parses "10.0.0.1" or "fd00::1"; nullopt if the text is no address. Only family and bytes of the result are set. Pure.
+std::optional<HostAddress> HostAddressFrom(const std::string& text);
+
+// True if both are of one family and their first `bits` bits are equal; of more bits than they have, all count. Pure.
+bool SharePrefix(const HostAddress& a, const HostAddress& b, size_t bits);
+
+// Returns those of `addresses` that `chosen` names as text, in the order of `chosen`; all if `chosen` is empty. A name
+// that is none of the addresses is ignored. Pure.
+std::vector<HostAddress> ChosenOf(absl::Span<const HostAddress> addresses, absl::Span<const std::string> chosen);
+
+// Reads a card's speed in Mbit/s as the kernel writes it in /sys/class/net/NAME/speed; 0: unknown. Drivers that do not
+// know the speed, such as virtio, write -1, the same number without a sign, or 65535. Pure.
+uint32_t MegabitsFrom(absl::string_view text);
+// Returns the speed in Mbit/s of this machine's interface of that name; 0: unknown. A tunnel to a program (tun, tap)
+// has none, whatever the kernel says.
+uint32_t MegabitsOf(const std::string& interface);
+
+// Orders a peer's addresses:
+// 1. addresses in a network that this host is in too;
+// 2. addresses without a network (/32, or /128 of IPv6), if this host has such an address too. Clouds give them to
+//    virtual machines, and route between them;
+// 3. all others but
+// 4. addresses that this host has as well, because they may lead to another host than the peer. A container bridge, for
+//    example, has the same address on every host.
+// Among equals faster cards come first, and cards of unknown speed last. Otherwise the peer's order stays. Pure.
 std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers);
 
 // "10.0.0.1"

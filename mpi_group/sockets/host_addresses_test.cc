@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,70 @@ TEST(HostAddressesTest, OrderOfTrial) {
   EXPECT_THAT(Texts(InOrderOfTrial(own, peers)),
               ElementsAre("10.0.1.127", "10.0.0.2", "192.168.3.4", "10.0.1.128", "172.17.0.1"));
   EXPECT_THAT(Texts(InOrderOfTrial({}, {})), ElementsAre());
+}
+
+// Each row: a machine's addresses, a peer's, and the order in which the machine tries them.
+TEST(HostAddressesTest, OrderOfTrialByRow) {
+  const HostAddress bridge = Ip4({172, 17, 0, 1}, 16, 10000);
+  struct Row {
+    const char* name;
+    std::vector<HostAddress> own, peers;
+    std::vector<std::string> order;
+  };
+  const std::vector<Row> rows = {
+      {"clouds give /32 addresses: they come before a private network that the other machine is not in",
+       {Ip4({10, 128, 0, 2}, 32), bridge},
+       {Ip4({192, 168, 9, 1}, 24, 10000), bridge, Ip4({10, 128, 0, 3}, 32)},
+       {"10.128.0.3", "192.168.9.1", "172.17.0.1"}},
+      {"a tunnel's /32 address comes after the network that both are in, even if the card's speed is unknown",
+       {Ip4({10, 244, 1, 1}, 32, 10000), Ip4({10, 0, 0, 1}, 24)},
+       {Ip4({10, 244, 2, 1}, 32, 10000), Ip4({10, 0, 0, 2}, 24)},
+       {"10.0.0.2", "10.244.2.1"}},
+      {"only the peer's address is a /32",
+       {Ip4({10, 128, 0, 2}, 24)},
+       {Ip4({10, 128, 1, 3}, 32), Ip4({10, 128, 2, 3}, 24, 1000)},
+       {"10.128.2.3", "10.128.1.3"}},
+      {"a service's address that every machine has comes last, though it is a /32 too",
+       {Ip4({10, 128, 0, 2}, 32), Ip4({10, 96, 0, 1}, 32)},
+       {Ip4({10, 96, 0, 1}, 32), Ip4({10, 128, 0, 3}, 32)},
+       {"10.128.0.3", "10.96.0.1"}},
+      {"a card of unknown speed is not preferred",
+       {Ip4({10, 0, 0, 1}, 24), Ip4({10, 0, 1, 1}, 24, 1000)},
+       {Ip4({10, 0, 0, 2}, 24), Ip4({10, 0, 1, 2}, 24, 1000)},
+       {"10.0.1.2", "10.0.0.2"}},
+      {"if no speed is known, the peer's order stays",
+       {Ip4({10, 0, 0, 1}, 24), Ip4({10, 0, 1, 1}, 24)},
+       {Ip4({10, 0, 1, 2}, 24), Ip4({10, 0, 0, 2}, 24)},
+       {"10.0.1.2", "10.0.0.2"}},
+  };
+  for (const Row& row : rows) EXPECT_EQ(Texts(InOrderOfTrial(row.own, row.peers)), row.order) << row.name;
+}
+
+// What the kernel writes as a card's speed. virtio writes -1, and older drivers the same without a sign.
+TEST(HostAddressesTest, Speeds) {
+  for (const auto& [text, megabits] : std::vector<std::pair<const char*, uint32_t>>{{"1000", 1000},
+                                                                                    {"400000", 400000},
+                                                                                    {"-1", 0},
+                                                                                    {"4294967295", 0},
+                                                                                    {"65535", 0},
+                                                                                    {"0", 0},
+                                                                                    {"", 0},
+                                                                                    {"fast", 0}}) {
+    EXPECT_EQ(MegabitsFrom(text), megabits) << text;
+  }
+}
+
+// A person's choice limits the addresses, and gives their order.
+TEST(HostAddressesTest, Chosen) {
+  HostAddress six;
+  six.family = 6;
+  six.bytes = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5};
+  const std::vector<HostAddress> own = {Ip4({10, 0, 0, 1}, 24), Ip4({10, 0, 1, 1}, 24), six};
+  const auto chosen = [&own](const std::vector<std::string>& texts) { return Texts(ChosenOf(own, texts)); };
+  EXPECT_THAT(chosen({"10.0.1.1"}), ElementsAre("10.0.1.1"));
+  EXPECT_THAT(chosen({"fd00::5", "10.0.0.1"}), ElementsAre("fd00::5", "10.0.0.1"));
+  EXPECT_THAT(chosen({"10.9.9.9", "nonsense"}), ElementsAre());
+  EXPECT_THAT(chosen({}), ElementsAre("10.0.0.1", "10.0.1.1", "fd00::5"));
 }
 
 // Addresses of both families convert to socket addresses and to text.

@@ -35,6 +35,7 @@
 #include "server/coordinator/instant.h"
 #include "server/coordinator/keep_limits.h"
 #include "server/coordinator/lifecycle.h"
+#include "server/coordinator/link_table.h"
 #include "server/coordinator/liveness.h"
 #include "server/coordinator/placement.h"
 #include "server/coordinator/server_dial.h"
@@ -128,6 +129,7 @@ class ClusterState {
   // Returns as many of the newest jobs as fit into `bytes_max`.
   JobList List(size_t bytes_max, Instant now) const;
   std::vector<v1::NodeStatus> Nodes(Instant now) const;
+  std::vector<v1::NodeLink> Links() const { return links_.All(); }
   // Grows with each change of the job that Status shows. 0: there is no such job.
   uint64_t Changes(const std::string& job_id) const;
 
@@ -184,6 +186,7 @@ class ClusterState {
     bool allows_commands = false;
     std::string address;  // WorkerHello.address.
     std::string mpi;      // WorkerHello.mpi.
+    std::vector<v1::NodeInterface> interfaces;
     SessionId session = 0;
     Instant last_heard;
     bool silent = false;  // Users were told that the worker does not answer.
@@ -271,6 +274,7 @@ class ClusterState {
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
   void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
+  void ApplyLinks(const GroupRecord& group, const GroupPart& part, const v1::MeasuredLinks& links, Instant now);
   void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now);
   void TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now);
 
@@ -361,6 +365,7 @@ class ClusterState {
   // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
   std::map<std::string, Server> servers_;
   std::map<std::string, RefusedServer> refused_servers_;  // By instance.
+  LinkTable links_;
   uint64_t next_dial_ = 1;
   std::string own_server_;                                // The identity of the server in this process.
   absl::Duration last_tick_;                              // Steady.

@@ -19,6 +19,7 @@ namespace {
 
 // The most silent peers that are kept of one group. A worker's report of a further silent rank becomes a notice only.
 constexpr size_t kSilencesMax = 64;
+constexpr int kLinksMax = 64;              // The limit that MeasuredLinks (proto/worker.proto) states.
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
 bool IsAddressOf(const std::vector<JobServer>& servers, const std::string& address) {
@@ -134,6 +135,8 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& pa
       return;
     case v1::RankEvent::kProfile:
       return ApplyProfile(job, group, report, now);
+    case v1::RankEvent::kLinks:
+      return ApplyLinks(group, part, event.links(), now);
     case v1::RankEvent::kNotice:
       Notice(job, absl::StrCat(who, ": ", Shortened(event.notice().text())), now);
       if (event.notice().setback()) job.setback = job.notices.back();
@@ -224,6 +227,24 @@ void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankRepo
   // The profile is serialized here, because a copy of a message with a thousand events would cost several times as
   // much.
   effects_.profiles[{job.record.job_id, group.group, report.rank()}] = profile.SerializeAsString();
+}
+
+void ClusterState::ApplyLinks(const GroupRecord& group, const GroupPart& part, const v1::MeasuredLinks& links,
+                              Instant now) {
+  for (int i = 0; i < std::min(links.links_size(), kLinksMax); ++i) {
+    const v1::MeasuredLink& measured = links.links(i);
+    const auto peer = std::find_if(group.parts.begin(), group.parts.end(), [&measured](const GroupPart& other) {
+      return measured.peer_rank() >= other.first_rank && measured.peer_rank() - other.first_rank < other.ranks;
+    });
+    if (peer == group.parts.end()) continue;
+    v1::NodeLink link;
+    link.set_from(part.worker);
+    link.set_to(peer->worker);
+    link.set_round_trip_seconds(measured.round_trip_seconds());
+    link.set_bytes_per_second(measured.bytes_per_second());
+    link.set_measured_unix_ms(absl::ToUnixMillis(now.wall));
+    links_.Add(link);
+  }
 }
 
 void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now) {

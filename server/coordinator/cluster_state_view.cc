@@ -168,6 +168,8 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
     node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
     node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
     node.set_version(worker.version);
+    node.set_mpi(worker.mpi);
+    *node.mutable_interfaces() = {worker.interfaces.begin(), worker.interfaces.end()};
   }
   return nodes;
 }

@@ -14,6 +14,11 @@
 namespace hooke {
 namespace {
 
+bool IsIpAddress(const std::string& text) {
+  in6_addr address;  // Has room for either kind.
+  return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
 absl::Status CheckHello(const v1::WorkerHello& hello) {
   for (const auto& [what, value] : {std::pair("name", hello.name()), std::pair("site", hello.site())}) {
     if (IsNodeName(value)) continue;
@@ -24,10 +29,17 @@ absl::Status CheckHello(const v1::WorkerHello& hello) {
     return absl::InvalidArgumentError("a worker's instance must have 1 to 128 bytes");
   }
   // The address becomes a word of mpirun's command line on other workers.
-  if (in_addr address; !hello.address().empty() && inet_pton(AF_INET, hello.address().c_str(), &address) != 1) {
-    return absl::InvalidArgumentError("a worker's address must be an IPv4 address, or empty");
+  if (!hello.address().empty() && !IsIpAddress(hello.address())) {
+    return absl::InvalidArgumentError("a worker's address must be an IP address, or empty");
   }
   if (hello.mpi().size() > 64) return absl::InvalidArgumentError("a worker's mpi must have at most 64 bytes");
+  if (hello.interfaces_size() > kInterfacesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a worker must have at most ", kInterfacesMax, " interfaces"));
+  }
+  for (const v1::NodeInterface& one : hello.interfaces()) {
+    if (one.name().size() <= 64 && one.address().size() <= 64) continue;
+    return absl::InvalidArgumentError("the name and the address of a worker's interface must have at most 64 bytes");
+  }
   if (hello.slots() < 1 || hello.slots() > kSlotsMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", hello.name(), " has ", hello.slots(), " slots, allowed is 1 to ", kSlotsMax));
@@ -73,6 +85,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.allows_commands = hello.allows_commands();
   worker.address = hello.address();
   worker.mpi = hello.mpi();
+  worker.interfaces.assign(hello.interfaces().begin(), hello.interfaces().end());
   worker.version = Shortened(hello.version(), 64);
   worker.session = next_session_++;
   worker.lost = false;

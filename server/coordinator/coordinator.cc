@@ -157,6 +157,11 @@ std::vector<v1::NodeStatus> Coordinator::Nodes(Instant now) {
   return state_.Nodes(now);
 }
 
+std::vector<v1::NodeLink> Coordinator::Links() {
+  absl::MutexLock lock(&mutex_);
+  return state_.Links();
+}
+
 absl::StatusOr<v1::FileSet> Coordinator::FilesOf(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
   if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;

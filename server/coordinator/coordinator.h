@@ -100,6 +100,7 @@ class Coordinator {
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
+  std::vector<v1::NodeLink> Links();
   // Returns the files of a job that has not ended. NOT_FOUND: no such job, or it has no files. FAILED_PRECONDITION: it
   // has ended.
   absl::StatusOr<v1::FileSet> FilesOf(const std::string& job_id);

@@ -90,6 +90,37 @@ TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
   EXPECT_THAT(Log(id_), HasSubstr("group 0 starts on workers a (ranks 0-1) and b (ranks 2-3) at site hpc, start 1"));
 }
 
+// What the ranks of a group measure is known by their workers' names, the last of each pair. A rank that does not
+// exist, or is on the same worker, is ignored. The workers' interfaces are listed with them.
+TEST_F(CoordinatorPartsTest, KnowsTheLinksBetweenWorkers) {
+  const GroupKey key = StartOnTwo();
+  v1::RankEvent event;
+  for (const auto& [peer, rate] : {std::pair(2u, 1e8), std::pair(1u, 2e8), std::pair(99u, 3e8)}) {
+    v1::MeasuredLink* link = event.mutable_links()->add_links();
+    link->set_peer_rank(peer);
+    link->set_round_trip_seconds(1e-4);
+    link->set_bytes_per_second(rate);
+  }
+  EXPECT_TRUE(coordinator_->Links().empty());
+  a_.Send(key, 0, event, now_);
+  now_ += absl::Seconds(7);
+  const int64_t then = absl::ToUnixMillis(now_.wall);
+  event.mutable_links()->mutable_links(0)->set_bytes_per_second(5e7);
+  a_.Send(key, 0, event, now_);
+  const std::vector<v1::NodeLink> links = coordinator_->Links();
+  ASSERT_EQ(links.size(), 1u);
+  EXPECT_EQ(links[0].from(), "a");
+  EXPECT_EQ(links[0].to(), "b");
+  EXPECT_EQ(links[0].round_trip_seconds(), 1e-4);
+  EXPECT_EQ(links[0].bytes_per_second(), 5e7);
+  EXPECT_EQ(links[0].measured_unix_ms(), then);
+  for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) {
+    if (node.name() != "a") continue;
+    ASSERT_EQ(node.interfaces_size(), 1);
+    EXPECT_EQ(node.interfaces(0).ShortDebugString(), "name: \"eth0\" address: \"10.0.0.1\" megabits: 1000");
+  }
+}
+
 // If a part does not become ready, the start ends on all workers, and the reason names the worker of that part.
 TEST_F(CoordinatorPartsTest, GivesUpAStartWhosePartIsNotReady) {
   b_.NeverReady();
@@ -257,10 +288,10 @@ TEST_F(CoordinatorPartsTest, BelievesThePartThatFailedFirst) {
   EXPECT_THAT(Status(id_).reason(), HasSubstr("worker b: rank 3: there is no file /data/train"));
 }
 
-// The address in a worker's hello becomes a word of mpirun's command line. A hello whose address is not an IPv4 address
-// is refused.
+// The address in a worker's hello becomes a word of mpirun's command line. A hello whose address is no IP address is
+// refused.
 TEST_F(CoordinatorPartsTest, RefusesAnAddressThatIsNone) {
-  for (const char* wrong : {"10.0.0.1,--mca", "host", "fe80::1", "10.0.0.256"}) {
+  for (const char* wrong : {"10.0.0.1,--mca", "host", "fe80::1%eth0", "10.0.0.256"}) {
     a_.SetAddress(wrong);
     EXPECT_EQ(a_.Connect(*coordinator_, now_).code(), absl::StatusCode::kInvalidArgument) << wrong;
   }

@@ -28,6 +28,12 @@ absl::Status FakeWorker::Connect(Coordinator& coordinator, Instant now) {
   hello.set_slots(slots_);
   hello.set_allows_commands(allows_commands_);
   hello.set_address(address_);
+  if (!address_.empty()) {
+    v1::NodeInterface* interface = hello.add_interfaces();
+    interface->set_name("eth0");
+    interface->set_address(address_);
+    interface->set_megabits(1000);
+  }
   hello.set_mpi("openmpi");
   std::set<GroupKey> running;
   for (const auto& [key, run] : running_) running.insert(key);

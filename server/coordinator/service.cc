@@ -137,9 +137,11 @@ grpc::Status CoordinatorService::ForgetJob(grpc::ServerContext*, const v1::Forge
   return grpc::Status::OK;
 }
 
-grpc::Status CoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*,
+grpc::Status CoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
                                            v1::ListNodesResponse* response) {
   for (v1::NodeStatus& node : coordinator_.Nodes(options_.clock())) *response->add_nodes() = std::move(node);
+  if (!request->links()) return grpc::Status::OK;
+  for (v1::NodeLink& link : coordinator_.Links()) *response->add_links() = std::move(link);
   return grpc::Status::OK;
 }
 

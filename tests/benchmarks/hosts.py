@@ -76,12 +76,13 @@ def run(*command):
 
 
 class Hosts:
-    def __init__(self, count, folder, rate=RATE, aside=None):
-        """Prepares `count` hosts. `rate` is the links' rate in tc's format; None: not limited."""
+    def __init__(self, count, folder, rate=RATE, aside=None, ipv6=False):
+        """Prepares `count` hosts. `rate` is the links' rate in tc's format; None: not limited. With `ipv6` the hosts have IPv6 addresses only, and
+        neither `agent` nor `aside` works."""
         self.count, self.rate, self.aside = count, rate, aside
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
-        self.addresses = [f"10.77.0.{host + 1}" for host in range(count)]
+        self.addresses = [f"fd77::{host + 1}" if ipv6 else f"10.77.0.{host + 1}" for host in range(count)]
         self.agent = os.path.join(folder, "agent")
 
     def name(self, host):
@@ -133,7 +134,9 @@ class Hosts:
             run("ip", "-n", self.name(host), "link", "set", "lo", "up")
         self._link("eth0", self.bridge, "port")
         for host in range(self.count):
-            run("ip", "-n", self.name(host), "address", "add", self.addresses[host] + "/24", "dev", "eth0")
+            # Without nodad, an IPv6 address could not be used for its first seconds.
+            network = ["/64", "nodad"] if ":" in self.addresses[host] else ["/24"]
+            run("ip", "-n", self.name(host), "address", "add", self.addresses[host] + network[0], "dev", "eth0", *network[1:])
         if self.rate is not None:
             for host in range(self.count):
                 for namespace, device in ((self.name(host), "eth0"), (self._switch(), f"port{host}")):

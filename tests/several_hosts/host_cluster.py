@@ -45,7 +45,8 @@ class HostCluster:
         with open(os.open(token, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
             file.write("several-hosts-token")
         self.environment["HOOKE_TOKEN_FILE"] = token
-        self.address = f"{network.addresses[0]}:{PORT}"
+        first = network.addresses[0]
+        self.address = f"[{first}]:{PORT}" if ":" in first else f"{first}:{PORT}"
         self.server = self._start(0, "server", ["hooke-server", f"--listen={self.address}"])
         for host in range(network.count):
             self.start_worker(host)

@@ -80,11 +80,13 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
            "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
       .NotEmpty()
       .Type("FILE");
-  command.Add("--interface", flags.node.interfaces,
-              "network interface for groups on several nodes, like eth0; may be given several times");
+  command.Add(
+      "--interface", flags.node.interfaces,
+      "network interface for groups on several nodes, like eth0: for the MPI library and for Hooke's own sockets; "
+      "may be given several times");
   command
       .Add("--subnet", flags.node.subnets,
-           "network whose interfaces are for such groups, like 10.0.0.0/24; may be given several times")
+           "network whose interfaces are for such groups, like 10.0.0.0/24 or fd00::/64; may be given several times")
       .Check(CheckNetwork);
   command.Add("--allow-commands", worker.allow_commands,
               "run jobs with a command: any program, as the user of this worker; only with a coordinator on this "

@@ -1,8 +1,5 @@
 #include "worker/daemon/group_part.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
@@ -11,18 +8,14 @@
 #include "job/command.h"
 #include "job/file_manifest.h"
 #include "job/site_command.h"
+#include "mpi_group/sockets/host_addresses.h"
 
 namespace hooke {
 namespace {
 
 constexpr int kPartsMax = 1024;
 
-bool IsIpv4(const std::string& text) {
-  in_addr address;
-  return inet_pton(AF_INET, text.c_str(), &address) == 1;
-}
-
-// Checks the group's parts. Their addresses become words of mpirun's command line, so each must be an IPv4 address.
+// Checks the group's parts. Their addresses become words of mpirun's command line, so each must be an IP address.
 absl::Status CheckParts(const v1::StartGroupCommand& start) {
   if (start.parts().empty()) return absl::OkStatus();
   const auto wrong = [](const char* what) {
@@ -32,7 +25,7 @@ absl::Status CheckParts(const v1::StartGroupCommand& start) {
   if (start.part() >= static_cast<uint32_t>(start.parts_size())) return wrong("this worker's part is none of them");
   uint64_t ranks = 0;
   for (const v1::GroupPart& part : start.parts()) {
-    if (!IsIpv4(part.address())) return wrong("each has an IPv4 address");
+    if (!HostAddressFrom(part.address()).has_value()) return wrong("each has an IP address");
     if (part.ranks() < 1 || part.first_rank() != ranks) return wrong("each has ranks, which follow those before it");
     ranks += part.ranks();
   }

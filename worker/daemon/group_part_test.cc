@@ -50,12 +50,12 @@ TEST(GroupPartTest, AWholeGroup) {
   EXPECT_TRUE(HostsOf(start).empty());
 }
 
-// A start is refused if an address is not an IPv4 address, or if the parts do not cover the group's ranks in order. It
+// A start is refused if an address is no IP address, or if the parts do not cover the group's ranks in order. It
 // is also refused if its own part is not in the list, or if this worker's part has more ranks than slots.
 TEST(GroupPartTest, RefusesWrongParts) {
   v1::StartGroupCommand start = Start();
   start.mutable_parts(0)->set_address("10.0.0.1,--mca");
-  EXPECT_THAT(std::string(CheckStartGroup(start, 4, false).message()), HasSubstr("IPv4"));
+  EXPECT_THAT(std::string(CheckStartGroup(start, 4, false).message()), HasSubstr("each has an IP address"));
   start = Start();
   start.set_part(2);
   EXPECT_EQ(CheckStartGroup(start, 4, false).code(), absl::StatusCode::kInvalidArgument);

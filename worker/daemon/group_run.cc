@@ -59,6 +59,7 @@ GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, 
       name_(GroupName(id_)),
       command_(HasCommand(start.group().job())),
       part_(PartOf(start)),
+      hosts_(HostsOf(start)),
       exit_mark_(absl::StrCat("hooke-exit-", RandomHex(2))),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
@@ -110,7 +111,7 @@ absl::Status GroupRun::AwaitLaunch() {
 absl::Status GroupRun::StartRemote(const v1::StartRemoteRequest& request) {
   if (part_.alone || !part_.leads) return absl::FailedPreconditionError("no mpirun of this group runs here");
   v1::GroupEvent event;
-  event.mutable_remote()->set_address(request.host());
+  event.mutable_remote()->set_address(AddressOfMpirunName(hosts_, request.host()));
   *event.mutable_remote()->mutable_arguments() = request.arguments();
   callbacks_.event(std::move(event));
   return absl::OkStatus();

@@ -126,7 +126,8 @@ class GroupRun final {
   const std::string name_;  // "fashion-1-0-1".
   const bool command_;      // Whether the ranks are a job's command.
   const PartHere part_;
-  const std::string exit_mark_;  // The mark of CommandScript.
+  const std::vector<LaunchHost> hosts_;  // The nodes of all parts; empty if this worker runs all ranks.
+  const std::string exit_mark_;          // The mark of CommandScript.
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
   const std::string launcher_;               // The launcher's name for people.

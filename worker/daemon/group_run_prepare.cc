@@ -84,7 +84,7 @@ absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   launch.rank_folder = command_ ? CommandFolder(folder) : folder.path();
   TakeCores(launch);
   if (part_.alone && launch.cpus_of_rank.empty()) return launch;
-  launch.hosts = HostsOf(start_);
+  launch.hosts = hosts_;
   launch.rank_script = folder.rank_script();
   if (absl::Status status = folder.WriteRankScript(RankScript(launch)); !status.ok()) return status;
   if (part_.alone || !part_.leads) return launch;

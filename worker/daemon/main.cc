@@ -2,10 +2,12 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -21,6 +23,7 @@
 #include "worker/daemon/flags.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
+#include "worker/launch/shell_quoted.h"
 
 namespace hooke {
 namespace {
@@ -57,12 +60,32 @@ void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
   if (!written.ok()) logger.error("--ready-file: {}", std::string(written.message()));
 }
 
+// Returns what Open MPI's own program tells of the library beside this mpirun; "" if there is no such program.
+std::string OmpiInfo(const std::string& mpirun) {
+  const size_t slash = mpirun.rfind('/');
+  const std::string program = slash == std::string::npos ? "ompi_info" : mpirun.substr(0, slash + 1) + "ompi_info";
+  FILE* const pipe = popen(absl::StrCat(ShellQuoted(program), " --parsable --config 2>/dev/null").c_str(), "re");
+  if (pipe == nullptr) return "";
+  std::string text;
+  std::array<char, 4096> part;
+  while (const size_t bytes = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), bytes);
+  pclose(pipe);
+  return text;
+}
+
 // Sets the address by which other nodes reach this one. Without hooke-remote there is none.
 absl::Status SetNodeAddress(const WorkerFlags& flags, WorkerOptions& options, spdlog::logger& logger) {
   absl::StatusOr<NodeAddress> node =
-      ChooseNodeAddress(flags.node, OwnIpv4Addresses(), AddressToward(options.coordinator));
+      ChooseNodeAddress(flags.node, InterfaceAddresses(), AddressToward(options.coordinator));
   if (!node.ok()) return node.status();
   options.node = *std::move(node);
+  const std::string ompi_info = options.node.is_ipv6() ? OmpiInfo(options.launch.mpirun) : "";
+  if (absl::Status takes = CheckMpiTakes(options.node, options.launch.flavour, ompi_info); !takes.ok()) {
+    if (options.node.chosen) return takes;
+    logger.warn("only groups whose ranks all run here: {}", std::string(takes.message()));
+    options.node = {};
+    return absl::OkStatus();
+  }
   if (options.node.address.empty()) {
     logger.info("only groups whose ranks all run here: the coordinator is reached by no address of other nodes");
   } else if (access(options.launch.remote_agent.c_str(), X_OK) != 0) {

@@ -1,17 +1,14 @@
 #include "worker/daemon/node_address.h"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <utility>
+#include <cstring>
 
-#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -22,29 +19,20 @@ namespace hooke {
 namespace {
 
 struct Subnet {
-  uint32_t address = 0;
-  uint32_t mask = 0;
+  HostAddress network;
+  size_t bits = 0;
 };
 
 absl::StatusOr<Subnet> ParseSubnet(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, '/');
-  in_addr address;
+  const std::optional<HostAddress> network = HostAddressFrom(parts[0]);
   int bits = 0;
-  if (parts.size() != 2 || inet_pton(AF_INET, parts[0].c_str(), &address) != 1 || !absl::SimpleAtoi(parts[1], &bits) ||
-      bits < 0 || bits > 32) {
-    return absl::InvalidArgumentError(absl::StrCat("must be an IPv4 network, like 10.0.0.0/24, got ", text));
+  if (parts.size() != 2 || !network.has_value() || !absl::SimpleAtoi(parts[1], &bits) || bits < 0 ||
+      bits > (network->family == 4 ? 32 : 128)) {
+    return absl::InvalidArgumentError(absl::StrCat("must be a network, like 10.0.0.0/24 or fd00::/64, got ", text));
   }
-  const uint32_t mask = bits == 0 ? 0 : ~uint32_t{0} << (32 - bits);
-  return Subnet{ntohl(address.s_addr) & mask, mask};
+  return Subnet{*network, static_cast<size_t>(bits)};
 }
-
-std::string TextOf(uint32_t address) {
-  const in_addr network = {htonl(address)};
-  char text[INET_ADDRSTRLEN] = {};
-  return inet_ntop(AF_INET, &network, text, sizeof text) == nullptr ? "" : text;
-}
-
-bool IsLoopback(uint32_t address) { return address >> 24 == 127; }
 
 std::string Known(absl::Span<const InterfaceAddress> own) {
   return absl::StrJoin(own, ", ", [](std::string* text, const InterfaceAddress& one) {
@@ -53,31 +41,63 @@ std::string Known(absl::Span<const InterfaceAddress> own) {
 }
 
 void Take(const InterfaceAddress& one, NodeAddress& node) {
-  if (node.address.empty()) node.address = TextOf(one.address);
+  const std::string text = TextOf(one.address);
+  if (node.address.empty() || (node.is_ipv6() && one.address.family == 4)) node.address = text;
   const bool known = std::find(node.interfaces.begin(), node.interfaces.end(), one.interface) != node.interfaces.end();
   if (!known) node.interfaces.push_back(one.interface);
+  const bool taken = std::any_of(node.addresses.begin(), node.addresses.end(), [&one](const InterfaceAddress& other) {
+    return other.interface == one.interface && other.address == one.address;
+  });
+  if (!taken) node.addresses.push_back(one);
+}
+
+HostAddress FromSocket(const sockaddr_storage& storage) {
+  HostAddress address;
+  address.family = storage.ss_family == AF_INET ? 4 : 6;
+  if (address.family == 4) {
+    std::memcpy(address.bytes.data(), &reinterpret_cast<const sockaddr_in&>(storage).sin_addr, 4);
+  } else {
+    std::memcpy(address.bytes.data(), &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr, 16);
+  }
+  return address;
+}
+
+// Connecting a datagram socket sends nothing, but gives it the address from which its packets would come.
+std::optional<HostAddress> SourceToward(const addrinfo& peer) {
+  const int fd = socket(peer.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  sockaddr_storage own = {};
+  socklen_t bytes = sizeof own;
+  const bool known = connect(fd, peer.ai_addr, peer.ai_addrlen) == 0 &&
+                     getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
+  close(fd);
+  return known ? std::optional<HostAddress>(FromSocket(own)) : std::nullopt;
 }
 
 }  // namespace
 
 absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl::Span<const InterfaceAddress> own,
-                                              uint32_t toward) {
+                                              const std::optional<HostAddress>& toward) {
   NodeAddress node;
   node.chosen = !wish.interfaces.empty() || !wish.subnets.empty();
   for (const std::string& name : wish.interfaces) {
-    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.interface == name; });
-    if (found == own.end()) {
-      return absl::NotFoundError(absl::StrCat("--interface ", name, ": no such interface is up with an IPv4 address; ",
-                                              "there are ", Known(own)));
+    bool any = false;
+    for (const InterfaceAddress& one : own) {
+      if (one.interface != name) continue;
+      Take(one, node);
+      any = true;
     }
-    Take(*found, node);
+    if (!any) {
+      return absl::NotFoundError(
+          absl::StrCat("--interface ", name, ": no such interface is up with an address; ", "there are ", Known(own)));
+    }
   }
   for (const std::string& text : wish.subnets) {
     const absl::StatusOr<Subnet> subnet = ParseSubnet(text);
     if (!subnet.ok()) return absl::InvalidArgumentError(absl::StrCat("--subnet ", subnet.status().message()));
     bool any = false;
     for (const InterfaceAddress& one : own) {
-      if ((one.address & subnet->mask) != subnet->address) continue;
+      if (!SharePrefix(one.address, subnet->network, subnet->bits)) continue;
       Take(one, node);
       any = true;
     }
@@ -86,48 +106,44 @@ absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl:
           absl::StrCat("--subnet ", text, ": no interface has an address in it; there are ", Known(own)));
     }
   }
-  if (node.chosen || toward == 0 || IsLoopback(toward)) return node;
-  const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.address == toward; });
-  if (found != own.end()) Take(*found, node);
+  if (node.chosen || !toward.has_value()) return node;
+  const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.address == *toward; });
+  if (found != own.end() && !found->loopback) Take(*found, node);
   return node;
 }
 
 absl::Status CheckSubnet(const std::string& text) { return ParseSubnet(text).status(); }
 
-std::vector<InterfaceAddress> OwnIpv4Addresses() {
-  std::vector<InterfaceAddress> own;
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return own;
-  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    if ((entry->ifa_flags & IFF_UP) == 0 || entry->ifa_addr == nullptr) continue;
-    if (entry->ifa_addr->sa_family != AF_INET) continue;
-    const auto& address = *reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
-    own.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr)});
+std::optional<HostAddress> AddressToward(const std::string& host_port) {
+  const absl::StatusOr<HostPort> peer = ParseHostPort(host_port);
+  if (!peer.ok()) return std::nullopt;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* list = nullptr;
+  if (getaddrinfo(peer->host.c_str(), "7411", &hints, &list) != 0) return std::nullopt;
+  std::optional<HostAddress> address;
+  // More MPI libraries know IPv4, so an IPv6 address counts only if there is no other.
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const addrinfo* found = list; found != nullptr && !address.has_value(); found = found->ai_next) {
+      if (found->ai_family == family) address = SourceToward(*found);
+    }
   }
-  freeifaddrs(list);
-  return own;
+  freeaddrinfo(list);
+  return address;
 }
 
-uint32_t AddressToward(const std::string& host_port) {
-  const absl::StatusOr<HostPort> peer = ParseHostPort(host_port);
-  if (!peer.ok()) return 0;
-  addrinfo hints = {};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(peer->host.c_str(), "7411", &hints, &found) != 0) return 0;
-  uint32_t address = 0;
-  // Connecting a datagram socket sends nothing, but gives it the address from which its packets would come.
-  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_in own = {};
-  socklen_t bytes = sizeof own;
-  if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-      getsockname(fd, reinterpret_cast<sockaddr*>(&own), &bytes) == 0) {
-    address = ntohl(own.sin_addr.s_addr);
+absl::Status CheckMpiTakes(const NodeAddress& node, MpiFlavour flavour, absl::string_view ompi_info) {
+  if (!node.is_ipv6()) return absl::OkStatus();
+  const absl::string_view choose = "choose an IPv4 network by --interface or --subnet";
+  if (flavour == MpiFlavour::kMpich) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("MPICH starts ranks on other nodes over IPv4 only, and this node's address is ", node.address,
+                     ": use a build of Hooke for Open MPI, or ", choose));
   }
-  if (fd >= 0) close(fd);
-  freeaddrinfo(found);
-  return address;
+  if (absl::StrContains(ompi_info, "options:ipv6:yes")) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this Open MPI was built without IPv6 (ompi_info), and this node's ", "address is ", node.address,
+                   ": install one with it, or ", choose));
 }
 
 }  // namespace hooke

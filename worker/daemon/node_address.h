@@ -3,49 +3,53 @@
 
 // The address and the network interfaces by which the ranks of several nodes reach one another.
 
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "mpi_group/sockets/host_addresses.h"
+#include "worker/launch/launch_command.h"
 
 namespace hooke {
 
 struct NodeAddress {
-  std::string address;                  // IPv4; empty: no other node reaches this one.
-  std::vector<std::string> interfaces;  // Names of interfaces on this node; empty: MPI chooses.
-  bool chosen = false;                  // Whether a person chose the interfaces.
-};
+  std::string address;                      // IPv4 or IPv6; empty: no other node reaches this one.
+  std::vector<std::string> interfaces;      // Names of interfaces on this node, each once; empty: MPI chooses.
+  std::vector<InterfaceAddress> addresses;  // Of these interfaces, for the ranks, in the order of choice.
+  bool chosen = false;                      // Whether a person chose the interfaces.
 
-// An IPv4 address of this machine.
-struct InterfaceAddress {
-  std::string interface;
-  uint32_t address = 0;  // In the host's byte order.
+  bool is_ipv6() const { return IsIpv6Text(address); }
 };
 
 struct NodeAddressWish {
   std::vector<std::string> interfaces;  // Names, as "eth0".
-  std::vector<std::string> subnets;     // In CIDR notation, as "10.0.0.0/24".
+  std::vector<std::string> subnets;     // In CIDR notation, as "10.0.0.0/24" or "fd00::/64".
 };
 
 // Chooses the node's address and its interfaces among the machine's `own` addresses. If the wish names interfaces or
-// subnets, these are chosen in the order given, interfaces before subnets. The first one's address is the node's.
-// Without a wish, the address is `toward`, by which this node reaches its coordinator, with its interface. The address
-// stays empty if `toward` is 0, a loopback address, or not in `own`. NOT_FOUND: the machine has no address that fits a
-// wish. INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.
+// subnets, these are chosen in the order given, interfaces before subnets. An interface comes with all its addresses, a
+// subnet with those in it. The first IPv4 address is the node's, or without one, the first IPv6 address. Without a
+// wish, the address is `toward`, by which this node reaches its coordinator, with its interface. The address stays
+// empty if `toward` is nullopt, on a loopback interface, or not in `own`. NOT_FOUND: the machine has no address that
+// fits a wish. INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.
 absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl::Span<const InterfaceAddress> own,
-                                              uint32_t toward);
+                                              const std::optional<HostAddress>& toward);
 
-// Returns OK if the text is an IPv4 network in CIDR notation.
+// Returns OK if the text is a network in CIDR notation.
 absl::Status CheckSubnet(const std::string& text);
 
-// Returns the IPv4 addresses of this machine's interfaces that are up.
-std::vector<InterfaceAddress> OwnIpv4Addresses();
+// Returns this machine's address from which packets to `host_port` are sent; nullopt if there is none. The function
+// sends no packet there, but may ask a name server.
+std::optional<HostAddress> AddressToward(const std::string& host_port);
 
-// Returns this machine's address from which packets to `host_port` are sent; 0 if there is none. The function sends no
-// packet there, but may ask a name server.
-uint32_t AddressToward(const std::string& host_port);
+// Returns OK if the MPI library can start ranks on a node of this address. FAILED_PRECONDITION: the address is IPv6,
+// and the library cannot. `ompi_info` is what `ompi_info --parsable` of Open MPI prints; it counts only for an IPv6
+// address. Pure.
+absl::Status CheckMpiTakes(const NodeAddress& node, MpiFlavour flavour, absl::string_view ompi_info);
 
 }  // namespace hooke
 

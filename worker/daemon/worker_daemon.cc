@@ -144,7 +144,16 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   session.hello.set_version(options_.version);
   session.hello.set_allows_commands(options_.allow_commands);
   session.hello.set_address(options_.node.address);
-  session.hello.set_mpi(options_.launch.flavour == MpiFlavour::kMpich ? "mpich" : "openmpi");
+  for (const InterfaceAddress& one : options_.node.addresses) {
+    if (options_.node.address.empty() || session.hello.interfaces_size() == kInterfacesMax) break;
+    v1::NodeInterface* interface = session.hello.add_interfaces();
+    interface->set_name(one.interface);
+    interface->set_address(TextOf(one.address));
+    interface->set_megabits(one.address.megabits);
+  }
+  session.hello.set_mpi(options_.launch.flavour == MpiFlavour::kMpich ? "mpich"
+                        : options_.node.is_ipv6()                     ? "openmpi-ipv6"
+                                                                      : "openmpi");
   session.machine = MachineClockName();
   session.clock = MonotonicNanoseconds;
   session.logger = options_.logger;
@@ -193,6 +202,11 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   start.mutable_group()->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
   start.mutable_group()->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
   start.mutable_group()->set_job_credential(options_.token.ForJob(start.group().job_id()).secret);
+  start.mutable_group()->clear_addresses();
+  if (options_.node.chosen) {
+    for (const InterfaceAddress& one : options_.node.addresses)
+      start.mutable_group()->add_addresses(TextOf(one.address));
+  }
   GroupRunOptions run;
   run.groups_folder = state_folder_->groups();
   run.launch = options_.launch;

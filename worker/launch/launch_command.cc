@@ -73,10 +73,16 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
 constexpr absl::string_view kNodeParameters[] = {"orte_tmpdir_base", "btl_vader_backing_directory",
                                                  "osc_sm_backing_directory", "oob_tcp_if_include"};
 
+std::string HostList(const std::vector<LaunchHost>& hosts) {
+  std::string list;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    absl::StrAppend(&list, i > 0 ? "," : "", MpirunNameOf(hosts, i), ":", hosts[i].ranks);
+  }
+  return list;
+}
+
 void AppendOpenMpiHosts(const LaunchOptions& options, std::vector<std::string>& argv) {
-  const std::string hosts = absl::StrJoin(options.hosts, ",", [](std::string* text, const LaunchHost& host) {
-    absl::StrAppend(text, host.address, ":", host.ranks);
-  });
+  const std::string hosts = HostList(options.hosts);
   // The daemons stay attached, so that each Hooke worker owns the whole tree of its node.
   Append({"--host", absl::string_view(hosts), "--map-by", "slot", "--leave-session-attached", "--mca", "plm", "rsh",
           "--mca", "plm_rsh_agent", absl::string_view(options.remote_agent), "--mca", "plm_rsh_no_tree_spawn", "1"},
@@ -91,9 +97,7 @@ void AppendMpich(const LaunchOptions& options, std::vector<std::string>& argv) {
     Append({"-launcher", "fork", "-prepend-rank"}, argv);
     return;
   }
-  const std::string hosts = absl::StrJoin(options.hosts, ",", [](std::string* text, const LaunchHost& host) {
-    absl::StrAppend(text, host.address, ":", host.ranks);
-  });
+  const std::string hosts = HostList(options.hosts);
   // Without -genvnone all ranks would get the environment of mpirun's node.
   Append({"-launcher", "ssh", "-launcher-exec", absl::string_view(options.remote_agent), "-hosts",
           absl::string_view(hosts), "-genvnone", "-prepend-rank"},
@@ -298,6 +302,22 @@ LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vec
   Append({"--mca", "oob_tcp_if_include"}, command.argv);
   command.argv.push_back(absl::StrJoin(options.interfaces, ","));
   return command;
+}
+
+bool IsIpv6Text(absl::string_view address) { return absl::StrContains(address, ":"); }
+
+std::string MpirunNameOf(const std::vector<LaunchHost>& hosts, size_t index) {
+  if (!IsIpv6Text(hosts[index].address)) return hosts[index].address;
+  // mpirun runs on the first node, and must know it for its own.
+  if (index == 0) return "localhost";
+  return absl::StrCat("240.", index >> 16 & 255, ".", index >> 8 & 255, ".", index & 255);
+}
+
+std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std::string& name) {
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (MpirunNameOf(hosts, i) == name) return hosts[i].address;
+  }
+  return name;
 }
 
 std::string NodeDaemonName(MpiFlavour flavour) { return flavour == MpiFlavour::kMpich ? "hydra_pmi_proxy" : "orted"; }

@@ -4,6 +4,7 @@
 // Makes the command that starts a group's processes on one node, and parses the output of the launcher (mpirun). Pure:
 // nothing is started here; process.h does that.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,9 +26,19 @@ std::vector<std::string> MpirunNames(MpiFlavour flavour);
 
 // A node of a group that runs on several nodes.
 struct LaunchHost {
-  std::string address;  // IPv4.
+  std::string address;  // IPv4, or for Open MPI also IPv6.
   uint32_t ranks = 0;
 };
+
+// True for the text of an IPv6 address; the text is an IP address or empty.
+bool IsIpv6Text(absl::string_view address);
+
+// Returns the name by which mpirun knows the node of hosts[index]: its address if that is IPv4. Open MPI allows no
+// colons in names, so another node with an IPv6 address is named by a number of the range 240.0.0.0/8. Nobody has such
+// an address, no name server is asked for it, and only our agent reads it.
+std::string MpirunNameOf(const std::vector<LaunchHost>& hosts, size_t index);
+// Returns the address of the node that mpirun knows by `name`; `name` itself if there is none.
+std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std::string& name);
 
 struct LaunchOptions {
   MpiFlavour flavour = MpiFlavour::kOpenMpi;

@@ -90,6 +90,20 @@ TEST(LaunchCommandTest, SeveralNodes) {
             "-genvnone|-prepend-rank|sh|-c|exec sh \"$HOOKE_RANK_SCRIPT\"");
 }
 
+// Open MPI gets names in place of IPv6 addresses. The agent's call is turned back into the address.
+TEST(LaunchCommandTest, Ipv6Nodes) {
+  LaunchOptions options = OnTwoNodes(MpiFlavour::kOpenMpi);
+  options.hosts = {{"fd00::1", 2}, {"fd00::2", 1}, {"fd00::3", 1}};
+  EXPECT_THAT(absl::StrJoin(MakeLaunchCommand(options).argv, "|"),
+              testing::HasSubstr("|--host|localhost:2,240.0.0.1:1,240.0.0.2:1|--map-by|slot|"));
+  EXPECT_EQ(AddressOfMpirunName(options.hosts, "240.0.0.2"), "fd00::3");
+  EXPECT_EQ(AddressOfMpirunName(options.hosts, "240.0.0.3"), "240.0.0.3");
+  options.hosts.resize(1024, {"fd00::9", 1});
+  EXPECT_EQ(MpirunNameOf(options.hosts, 1023), "240.0.3.255");
+  options.hosts = {{"10.0.0.1", 2}, {"10.0.0.2", 1}};
+  EXPECT_EQ(AddressOfMpirunName(options.hosts, "10.0.0.2"), "10.0.0.2");
+}
+
 // The ranks of a node get that node's own folders and interfaces.
 TEST(LaunchCommandTest, RankScriptOfANode) {
   EXPECT_EQ(RankScript(OnTwoNodes(MpiFlavour::kOpenMpi)),

@@ -100,6 +100,12 @@ void Reporter::Evaluated(const v1::CenterEvaluated& evaluated) {
   Queue(std::move(event));
 }
 
+void Reporter::Links(const v1::MeasuredLinks& links) {
+  v1::RankEvent event;
+  *event.mutable_links() = links;
+  Queue(std::move(event));
+}
+
 void Reporter::Failed(const absl::Status& status) {
   v1::RankEvent event;
   event.mutable_failed()->set_code(static_cast<int32_t>(status.code()));

@@ -66,6 +66,7 @@ class Reporter {
   void Notice(std::string text);
   void NoticeSetback(std::string text);  // A notice with RankNotice.setback set.
   void Evaluated(const v1::CenterEvaluated& evaluated);
+  void Links(const v1::MeasuredLinks& links);
   // Failed and Done each send the last event, with a last progress and profile before it. Only one of them is called.
   void Failed(const absl::Status& status);
   void Done(uint64_t step);

@@ -129,10 +129,13 @@ TEST(ReporterTest, TellsTheDaemonEverything) {
     v1::CenterEvaluated evaluated;
     evaluated.set_accuracy(0.5);
     reporter.Evaluated(evaluated);
+    v1::MeasuredLinks links;
+    links.add_links()->set_peer_rank(2);
+    reporter.Links(links);
     reporter.Done(12);
   }
   std::vector<v1::RankEvent> all = daemon.All();
-  ASSERT_GE(all.size(), 7u);
+  ASSERT_GE(all.size(), 8u);
   EXPECT_EQ(all.front().hello().rank(), 3u);
   EXPECT_EQ(all.front().hello().pid(), 77);
   EXPECT_EQ(all.back().done().step(), 12u);
@@ -140,6 +143,7 @@ TEST(ReporterTest, TellsTheDaemonEverything) {
   EXPECT_EQ(all[all.size() - 2].progress().phase(), v1::RankProgress::COLLECTIVE);
   EXPECT_EQ(daemon.Await(v1::RankEvent::kNotice, 1).at(0).notice().text(), "something");
   EXPECT_EQ(daemon.Await(v1::RankEvent::kEvaluated, 1).at(0).evaluated().accuracy(), 0.5);
+  EXPECT_EQ(daemon.Await(v1::RankEvent::kLinks, 1).at(0).links().links(0).peer_rank(), 2u);
 }
 
 // A failure reaches the daemon with its code before the rank ends.

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "mpi_group/groups/in_process_group.h"
@@ -42,10 +43,22 @@ MpiSession::Options SessionOptions(const v1::GroupStart& start) {
   return options;
 }
 
+v1::MeasuredLinks ToMessage(const std::vector<LinkFigures>& links) {
+  v1::MeasuredLinks message;
+  for (const LinkFigures& link : links) {
+    v1::MeasuredLink* added = message.add_links();
+    added->set_peer_rank(static_cast<uint32_t>(link.peer));
+    added->set_round_trip_seconds(absl::ToDoubleSeconds(link.round_trip));
+    added->set_bytes_per_second(link.bytes_per_second);
+  }
+  return message;
+}
+
 absl::StatusOr<GroupOptions> OptionsOfGroup(const v1::GroupStart& start, std::shared_ptr<spdlog::logger> logger) {
   GroupOptions options;
   options.logger = std::move(logger);
   options.deadline = StartTimeout(start);
+  options.addresses.assign(start.addresses().begin(), start.addresses().end());
   const std::string& tuning_text = start.job().collectives().tuning();
   if (tuning_text.empty()) return options;
   absl::StatusOr<Tuning> tuning = ParseTuning(tuning_text);
@@ -123,6 +136,7 @@ absl::Status RankProcess::Join() {
 absl::StatusOr<std::unique_ptr<Group>> RankProcess::MakeGroup() {
   absl::StatusOr<GroupOptions> options = OptionsOfGroup(start_, logger_);
   if (!options.ok()) return options.status();
+  options->on_links = [this](const std::vector<LinkFigures>& links) { reporter_->Links(ToMessage(links)); };
   if (session_ != nullptr) return MakeMpiGroup(*session_, *options);
   return std::move(MakeInProcessGroups(1, *options).front());
 }
