@@ -76,9 +76,9 @@ def run(*command):
 
 
 class Hosts:
-    def __init__(self, count, folder, rate=RATE, aside=None):
-        """Prepares `count` hosts. `rate` is the links' rate in tc's format; None: not limited."""
-        self.count, self.rate, self.aside = count, rate, aside
+    def __init__(self, count, folder, rate=RATE, aside=None, burst=BURST):
+        """Prepares `count` hosts. `rate` and `burst` are those of the links in tc's format; rate None: not limited."""
+        self.count, self.rate, self.aside, self.burst = count, rate, aside, burst
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
         self.addresses = [f"10.77.0.{host + 1}" for host in range(count)]
@@ -130,7 +130,7 @@ class Hosts:
         if self.rate is not None:
             for host in range(self.count):
                 for namespace, device in ((self.name(host), "eth0"), (self._switch(), f"port{host}")):
-                    run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", BURST, "limit", QUEUE)
+                    run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", self.burst, "limit", QUEUE)
         if self.aside is not None:
             self._set_aside()
         with open(self.agent, "w") as file:
