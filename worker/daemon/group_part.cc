@@ -10,12 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
 #include "job/file_manifest.h"
+#include "job/job_keys.h"
 #include "job/site_command.h"
 
 namespace hooke {
 namespace {
-
-constexpr int kPartsMax = 1024;
 
 bool IsIpv4(const std::string& text) {
   in_addr address;
@@ -28,7 +27,9 @@ absl::Status CheckParts(const v1::StartGroupCommand& start) {
   const auto wrong = [](const char* what) {
     return absl::InvalidArgumentError(absl::StrCat("a group's parts: ", what));
   };
-  if (start.parts_size() < 2 || start.parts_size() > kPartsMax) return wrong("a group has 2 to 1024 of them, or none");
+  if (start.parts_size() < 2 || start.parts_size() > kJobRanksMax) {
+    return wrong("a group has 2 to 16384 of them, or none");
+  }
   if (start.part() >= static_cast<uint32_t>(start.parts_size())) return wrong("this worker's part is none of them");
   uint64_t ranks = 0;
   for (const v1::GroupPart& part : start.parts()) {
