@@ -51,13 +51,13 @@ class CountingClock : public VirtualTransport {
     out_free_ = start + Busy(outgoing.bytes.size());
     // Before the message itself, so that its receiver finds the time.
     (*arrivals_)[outgoing.to].Add({rank(), sent_[outgoing.to]++}, start);
-    const absl::StatusOr<Ticket> ticket = ForwardingTransport::StartSend(outgoing);
+    absl::StatusOr<Ticket> ticket = ForwardingTransport::StartSend(outgoing);
     if (ticket.ok()) under_way_[ticket->slot] = {-1, 0, 0, out_free_};
     return ticket;
   }
 
   absl::StatusOr<Ticket> StartReceive(const Incoming& incoming) override {
-    const absl::StatusOr<Ticket> ticket = ForwardingTransport::StartReceive(incoming);
+    absl::StatusOr<Ticket> ticket = ForwardingTransport::StartReceive(incoming);
     if (!ticket.ok() || incoming.bytes.empty()) return ticket;
     under_way_[ticket->slot] = {incoming.from, received_[incoming.from]++, Busy(incoming.bytes.size()), 0};
     return ticket;
