@@ -114,6 +114,9 @@ std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::
     case Need::kDivides:
       if (std::fmod(NumberOf(other, job), NumberOf(key, job)) == 0) return "";
       return Remedied(absl::StrCat(beside, ", is not a multiple of ", text), relation);
+    case Need::kTimes:
+      if (NumberOf(key, job) * NumberOf(other, job) <= relation.product_max) return "";
+      return Remedied(absl::StrCat(text, " times ", beside, ", is more than ", relation.product_max), relation);
     case Need::kBelow:
       break;
   }

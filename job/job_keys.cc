@@ -208,7 +208,8 @@ std::vector<JobKey> GroupsKeys() {
   return {
       Integer("groups.count", FromTo(1, 1024), "1",
               "Groups; whether they wait for one another, `averaging.rule` says."),
-      Integer("groups.ranks", FromTo(1, 1024), "1", "Ranks of each group, on one worker or on several of one site."),
+      Integer("groups.ranks", FromTo(1, kJobRanksMax), "1",
+              "Ranks of each group, on one worker or on several of one site. All groups together have at most 16384."),
       Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
   };
 }

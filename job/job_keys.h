@@ -52,6 +52,9 @@ struct KeyRange {
 };
 constexpr double kSmallest = 1e-20;
 
+// The most ranks of a job, and so of a group.
+constexpr int kJobRanksMax = 16384;
+
 // The largest allowed file of a kJsonFile key, in bytes. The file's content travels with the job.
 constexpr size_t kJsonBytesMax = 64 << 10;
 

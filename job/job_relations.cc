@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "algorithms/rule_facts.h"
+#include "job/job_keys.h"
 
 namespace hooke {
 namespace {
@@ -65,6 +66,13 @@ JobRelation Quorum() {
   return relation;
 }
 
+JobRelation AllRanks() {
+  JobRelation relation = Below("groups.ranks", "groups.count", "lower one of them");
+  relation.need = Need::kTimes;
+  relation.product_max = kJobRanksMax;
+  return relation;
+}
+
 JobRelation Fragments() {
   JobRelation relation = Below("averaging.fragments", "averaging.interval", "change one of them");
   relation.need = Need::kDivides;
@@ -93,6 +101,7 @@ std::vector<JobRelation> Make() {
   const std::string longer = "make it less, or train longer";
   return {
       NotBoth("directory", "files"),
+      AllRanks(),
       Nesterov("train.optimizer.nesterov", "train.optimizer.momentum"),
       Below("train.schedule.warmup_epochs", "train.epochs", longer),
       Below("train.schedule.step_epochs", "train.epochs", longer),

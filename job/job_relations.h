@@ -19,6 +19,7 @@ enum class Need {
   kBelow,      // The value is below `other`, or below other / divided_by if that is set.
   kAtMost,     // The value is at most `other`.
   kDivides,    // `other` is a multiple of the value.
+  kTimes,      // The value times that of `other` is at most `product_max`.
 };
 
 struct JobRelation {
@@ -28,6 +29,7 @@ struct JobRelation {
   std::string other;
   std::vector<std::string> others;  // For Need::kOneOf.
   std::string divided_by;           // For Need::kBelow: a key, or empty.
+  double product_max = 0;           // For Need::kTimes.
   std::string unless;               // A key, or empty. If the job uses this key, the relation does not apply.
   std::string why;                  // For Need::kOneOf: completes "VALUE does not apply to OTHER VALUE, ...".
   std::string remedy;               // The advice to the user.

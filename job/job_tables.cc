@@ -106,6 +106,8 @@ std::string NeedText(const JobRelation& relation) {
       return absl::StrCat("it is at most ", other);
     case Need::kDivides:
       return absl::StrCat("it divides ", other);
+    case Need::kTimes:
+      return absl::StrCat("times ", other, " it is at most ", relation.product_max);
   }
   return "";
 }

@@ -49,6 +49,14 @@ uint64_t ChunkCount(ValueRange range, uint64_t values) { return (range.size() + 
 
 uint64_t ChunkValues(const Call& call, DataType type) { return std::max<uint64_t>(1, call.chunk_bytes / SizeOf(type)); }
 
+uint64_t RingChunkValues(const RingParts& parts) {
+  constexpr uint64_t kShortChunk = uint64_t{16} << 10;
+  const uint64_t window = std::max(1, parts.window);
+  const uint64_t share = (parts.longest + window - 1) / window;
+  const uint64_t chunk = std::max<uint64_t>(1, parts.chunk_bytes / parts.value_bytes);
+  return std::min(chunk, std::max(share, kShortChunk / parts.value_bytes));
+}
+
 uint64_t LongestChunkCount(absl::Span<const ValueRange> ranges, uint64_t values) {
   uint64_t longest = 0;
   for (ValueRange range : ranges) longest = std::max(longest, ChunkCount(range, values));

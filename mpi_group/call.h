@@ -59,6 +59,17 @@ uint64_t ChunkCount(ValueRange range, uint64_t values);
 
 // How many values of `type` fit one of `call`'s chunks; at least 1.
 uint64_t ChunkValues(const Call& call, DataType type);
+// The parts that travel around a ring, and the limits of the messages they are cut into.
+struct RingParts {
+  uint64_t longest = 0;  // The number of values of the longest part.
+  uint64_t value_bytes = 1;
+  uint64_t chunk_bytes = 0;  // As in Call.
+  int window = 1;            // As in Call.
+};
+// Returns how many values a ring's chunks have. If a part were a single message, the link would be idle while a rank
+// reduces it. So a part is cut into at least a window of chunks, but none shorter than 16 KiB.
+uint64_t RingChunkValues(const RingParts& parts);
+
 // Returns the number of chunks of `values` values in the longest of the ranges.
 uint64_t LongestChunkCount(absl::Span<const ValueRange> ranges, uint64_t values);
 

@@ -57,5 +57,17 @@ TEST(CallTest, ContiguousListsAreNotCopied) {
   EXPECT_EQ(ContiguousValues(pieces, buffer), BytesOf(absl::MakeConstSpan(expected)));
 }
 
+// A ring's parts are cut into as many chunks as are under way at once, but none is shorter than 16 KiB or longer than a
+// message may be.
+TEST(CallTest, ChunksOfARing) {
+  constexpr uint64_t kKi = 1024;
+  EXPECT_EQ(RingChunkValues({100, 4, 64 * kKi, 4}), 4 * kKi);
+  EXPECT_EQ(RingChunkValues({20 * kKi, 4, 64 * kKi, 4}), 5 * kKi);
+  EXPECT_EQ(RingChunkValues({20 * kKi + 1, 4, 64 * kKi, 4}), 5 * kKi + 1);
+  EXPECT_EQ(RingChunkValues({1000 * kKi, 4, 64 * kKi, 4}), 16 * kKi);
+  EXPECT_EQ(RingChunkValues({1000 * kKi, 4, 1 * kKi, 4}), 256);
+  EXPECT_EQ(RingChunkValues({20 * kKi, 4, 128 * kKi, 1}), 20 * kKi);
+}
+
 }  // namespace
 }  // namespace hooke

@@ -2,8 +2,23 @@
 
 #include <algorithm>
 
+#include "mpi_group/time_model.h"
+
 namespace hooke {
 namespace {
+
+// The built-in rules were measured between 2 to 8 hosts, and hold up to so many ranks between nodes. For more ranks the
+// model decides.
+constexpr int kRanksOfRules = 16;
+
+// The network for which the model decides. Only the ratios matter: it is the bytes that a link carries in the latency
+// (25 KB) and in the overhead of a message (5 KB). These are similar for Ethernet of 10 Gbit/s over TCP, and for faster
+// networks with RDMA.
+constexpr LinkCost kUsualLink = {20e-6, 4e-6, 0.8e-9};
+
+// The ring is taken if its time is at most this many times the shortest. The model leaves out what speaks for a ring:
+// every rank talks to one neighbour only, and in two levels the work inside a node goes on at the same time.
+constexpr double kRingMargin = 1.15;
 
 // True if the ranks' topology and the place of the values allow the algorithm at all.
 bool Possible(Algorithm algorithm, const Topology& topology, const Workload& workload) {
@@ -78,6 +93,50 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
+// True if the model chooses the all-reduce between ranks, each of which has a node or a driver's place of its own.
+bool ModelDecides(const TuningRule& rule, const Topology& topology) {
+  return rule.operation == Operation::kAllReduce && rule.algorithm != Algorithm::kTwoLevel && topology.nodes > 1 &&
+         topology.ranks > kRanksOfRules;
+}
+
+Choice ChooseByModel(const Topology& topology, const Workload& workload, const LinkCost& link) {
+  ModelCall call = {topology.ranks, workload.bytes};
+  constexpr uint64_t kKi = 1024;
+  call.chunk_bytes = (workload.bytes <= 256 * kKi ? 64 : 256) * kKi;
+  // Sums that are rounded once travel in 16 bits with a ring, which then is pairwise; else as float32.
+  ModelCall sums = call;
+  if (workload.rounds_once) sums.bytes *= 2;
+  const double ring = AllReduceSeconds(workload.rounds_once ? Algorithm::kPairwise : Algorithm::kRing, call, link);
+  const double halving = AllReduceSeconds(Algorithm::kHalvingDoubling, sums, link);
+  const double doubling = AllReduceSeconds(Algorithm::kRecursiveDoubling, sums, link);
+  const double best = std::min(halving, doubling);
+  if (ring <= kRingMargin * best) {
+    return {Algorithm::kRing, call.chunk_bytes, 0, "many ranks, and parts long enough for messages to one neighbour"};
+  }
+  if (doubling <= halving) {
+    return {Algorithm::kRecursiveDoubling, call.chunk_bytes, 0, "many ranks, few values: the fewest steps"};
+  }
+  return {Algorithm::kHalvingDoubling, call.chunk_bytes, 0,
+          "many ranks: few steps, as a ring's messages would be short"};
+}
+
+// As ChooseAlgorithm, for ranks whose messages cost `link`.
+Choice ChooseFor(const Topology& topology, const Workload& workload, const Tuning& tuning, const LinkCost& link) {
+  if (topology.ranks == 1) return {Algorithm::kNothing, 0, 0, "a single rank has it all"};
+  if (workload.bytes == 0 && workload.operation != Operation::kBarrier) {
+    return {Algorithm::kNothing, 0, 0, "no values"};
+  }
+  for (const TuningRule& rule : tuning.rules) {
+    if (Fits(rule, topology, workload)) return ChoiceOf(rule, topology);
+  }
+  for (const TuningRule& rule : DefaultRules()) {
+    if (!Fits(rule, topology, workload)) continue;
+    return ModelDecides(rule, topology) ? ChooseByModel(topology, workload, link) : ChoiceOf(rule, topology);
+  }
+  // Not reached: the last default rule of each operation fits everything.
+  return {Algorithm::kReference, 0, 0, "no rule fits"};
+}
+
 // Returns the choice for `workload` and, if it is two-level, the one between the nodes. Leaves out the range of sizes.
 ExplainedChoice ExplainSize(const Topology& topology, const Tuning& tuning, const Workload& workload) {
   ExplainedChoice explained;
@@ -130,17 +189,7 @@ bool SameWay(const Choice& a, const Choice& b) {
 Topology OneNode(int ranks) { return {ranks, 1, ranks, ranks, true, false}; }
 
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning) {
-  if (topology.ranks == 1) return {Algorithm::kNothing, 0, 0, "a single rank has it all"};
-  if (workload.bytes == 0 && workload.operation != Operation::kBarrier) {
-    return {Algorithm::kNothing, 0, 0, "no values"};
-  }
-  for (const std::vector<TuningRule>* rules : {&tuning.rules, &DefaultRules()}) {
-    for (const TuningRule& rule : *rules) {
-      if (Fits(rule, topology, workload)) return ChoiceOf(rule, topology);
-    }
-  }
-  // Not reached: the last default rule of each operation fits everything.
-  return {Algorithm::kReference, 0, 0, "no rule fits"};
+  return ChooseFor(topology, workload, tuning, kUsualLink);
 }
 
 Choice ChooseBetweenNodes(const Topology& topology, const Workload& workload, const Choice& choice,
@@ -152,7 +201,7 @@ Choice ChooseBetweenNodes(const Topology& topology, const Workload& workload, co
   // Sums that are rounded once travel as float32, in twice the bytes.
   if (workload.rounds_once) of_driver.bytes *= 2;
   of_driver.rounds_once = false;
-  return ChooseAlgorithm(between, of_driver, tuning);
+  return ChooseFor(between, of_driver, tuning, Shared(kUsualLink, choice.drivers));
 }
 
 std::vector<ExplainedChoice> ListChoices(const Topology& topology, const Tuning& tuning) {

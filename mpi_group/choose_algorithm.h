@@ -48,6 +48,8 @@ struct Choice {
 // True if `a` and `b` are equal in everything but the reason.
 bool SameWay(const Choice& a, const Choice& b);
 
+// The first rule of the tuning that fits decides, then the first built-in one (DefaultRules). But between more than 16
+// nodes an all-reduce by messages, which no rule of the tuning fits, is the fastest by a model (time_model.h).
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
 // Chooses the algorithm that the i-th drivers of all nodes run among themselves inside the two-level `choice`. It is

@@ -115,6 +115,67 @@ TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   });
 }
 
+// One rank on each of `nodes` nodes.
+Topology Alone(int nodes) { return Nodes(nodes, 1, 1); }
+
+// Between more than 16 nodes the model decides, by ranks and bytes. Parts of a ring would be short where there are many
+// ranks: 3 KB each for 25 MB by 8,192 ranks.
+TEST(ChooseAlgorithmTest, ManyRanks) {
+  constexpr uint64_t kMi = 1 << 20;
+  ExpectChoices({
+      {Alone(32), {Operation::kAllReduce, 4096}, Algorithm::kRecursiveDoubling},
+      {Alone(32), {Operation::kAllReduce, kMi}, Algorithm::kHalvingDoubling},
+      {Alone(32), {Operation::kAllReduce, 4 * kMi}, Algorithm::kRing},
+      {Alone(100), {Operation::kAllReduce, kMi}, Algorithm::kHalvingDoubling},
+      {Alone(100), {Operation::kAllReduce, 25000000}, Algorithm::kRing},
+      {Alone(128), {Operation::kAllReduce, 4 * kMi}, Algorithm::kHalvingDoubling},
+      {Alone(128), {Operation::kAllReduce, 25000000}, Algorithm::kRing},
+      {Alone(1024), {Operation::kAllReduce, 4096}, Algorithm::kRecursiveDoubling},
+      {Alone(1024), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
+      {Alone(1024), {Operation::kAllReduce, 1024 * kMi}, Algorithm::kRing},
+      {Alone(8192), {Operation::kAllReduce, 4096}, Algorithm::kRecursiveDoubling},
+      {Alone(8192), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
+      {Alone(8192), {Operation::kAllReduce, 25000000, true}, Algorithm::kHalvingDoubling},
+      {Alone(8192), {Operation::kAllReduce, 25000000, false, true}, Algorithm::kHalvingDoubling},
+      {Alone(16384), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
+      {WithoutSharedMemory(Nodes(512, 16, 16)), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
+      // Two levels are chosen as ever; what runs between the nodes is below.
+      {Nodes(512, 16, 16), {Operation::kAllReduce, 25000000}, Algorithm::kTwoLevel},
+      {OneNode(1024), {Operation::kAllReduce, 25000000}, Algorithm::kStagedSlices},
+      // Other operations are chosen as between few ranks.
+      {Alone(1024), {Operation::kAllGather, 25000000}, Algorithm::kRing},
+  });
+}
+
+// What the model decides differs from the rules only between more than 16 nodes: up to there each choice is that of the
+// rules alone.
+TEST(ChooseAlgorithmTest, FewRanksGoByTheRules) {
+  Tuning rules;
+  rules.rules = DefaultRules();
+  for (int nodes = 2; nodes <= 16; ++nodes) {
+    for (int ranks : {1, 2, 8}) {
+      const Topology topology = Nodes(nodes, ranks, ranks);
+      for (uint64_t bytes = 4; bytes <= uint64_t{1} << 30; bytes *= 2) {
+        for (bool rounds_once : {false, true}) {
+          const Workload workload = {Operation::kAllReduce, bytes, true, rounds_once};
+          const Choice choice = ChooseAlgorithm(topology, workload);
+          ASSERT_TRUE(SameWay(choice, ChooseAlgorithm(topology, workload, rules)));
+          ASSERT_TRUE(SameWay(ChooseBetweenNodes(topology, workload, choice),
+                              ChooseBetweenNodes(topology, workload, choice, rules)));
+        }
+      }
+    }
+  }
+}
+
+// A tuning's rules come before the model.
+TEST(ChooseAlgorithmTest, TuningDecidesForManyRanks) {
+  Tuning tuning;
+  tuning.rules.resize(1);
+  tuning.rules[0].algorithm = Algorithm::kRing;
+  EXPECT_EQ(ChooseAlgorithm(Alone(8192), {Operation::kAllReduce, 25000000}, tuning).algorithm, Algorithm::kRing);
+}
+
 // The first rule of a tuning that fits a call decides. If none fits, the choice is the same as without the tuning.
 TEST(ChooseAlgorithmTest, TuningDecides) {
   Tuning tuning;
@@ -183,6 +244,10 @@ TEST(ChooseAlgorithmTest, BetweenNodes) {
            {Nodes(2, 2, 2), {Operation::kAllReduce, kKi * kKi}, Algorithm::kRing},
            {Nodes(2, 8, 8), {Operation::kAllReduce, kKi * kKi}, Algorithm::kHalvingDoubling},
            {Nodes(3, 2, 2), {Operation::kAllReduce, 512 * kKi}, Algorithm::kRing},
+           {Nodes(64, 8, 8), {Operation::kAllReduce, 25000000}, Algorithm::kRing},
+           {Nodes(512, 16, 16), {Operation::kAllReduce, 4 * kKi}, Algorithm::kRecursiveDoubling},
+           {Nodes(512, 16, 16), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
+           {Nodes(512, 16, 16), {Operation::kAllReduce, 25000000, true, true}, Algorithm::kHalvingDoubling},
            {Nodes(2, 2, 2), {Operation::kBroadcast, kMany}, Algorithm::kChain},
            {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany}, Algorithm::kRing},
        }) {

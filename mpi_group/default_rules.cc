@@ -15,7 +15,7 @@ using Values = TuningRule::Values;
 // The rules for all-reduces of 16 to 256 KiB. With a number of ranks that is no power of two, halving-doubling sends
 // all values of some ranks there and back. Three ranks then send 3 times the values one after the other; a ring sends
 // 4/3 times in as many steps. Between nodes, where bytes cost most, groups with such numbers of ranks take the ring
-// (16-bit sums: pairwise, see collectives/ring.h). From 17 ranks on a ring has too many steps for so few values. Ranks
+// (16-bit sums: pairwise, see collectives/ring.h). From 17 ranks on a model decides (choose_algorithm.cc). Ranks
 // of one node that share no memory always take halving-doubling.
 std::vector<TuningRule> MiddlingAllReduceRules() {
   constexpr Operation kOperation = Operation::kAllReduce;

@@ -17,6 +17,8 @@
 namespace hooke {
 namespace {
 
+constexpr int kTunedRanksMax = 1024;
+
 struct BenchFlags {
   std::string what;
   int ranks = 2;
@@ -112,6 +114,13 @@ int Bench(const Invocation& invocation, const BenchFlags& flags, const Command& 
       return Report(invocation, absl::InvalidArgumentError(absl::StrCat(flag, " goes with `bench explain`")), kUsage);
     }
   }
+  if (tunes && flags.ranks > kTunedRanksMax) {
+    return Report(
+        invocation,
+        absl::InvalidArgumentError(absl::StrCat("--ranks ", flags.ranks, ": `bench tune` starts at most ",
+                                                kTunedRanksMax, " on this machine; `bench explain` takes more")),
+        kUsage);
+  }
   if (flags.force && flags.out.empty()) {
     return Report(invocation, absl::InvalidArgumentError("--force goes with --out FILE"), kUsage);
   }
@@ -123,11 +132,11 @@ void AddFlags(Command& command, BenchFlags& flags) {
       .Required()
       .OneOf({"tune", "explain"})
       .Type("tune|explain");
-  command.Add("--ranks", flags.ranks, "Ranks of the group; more than cores are allowed. Default: 2")
-      .Range(2, 1024)
+  command.Add("--ranks", flags.ranks, "Ranks of the group; tune: at most 1024, more than cores are allowed. Default: 2")
+      .Range(2, 16384)
       .Type("N");
   command.Add("--nodes", flags.nodes, "explain: nodes that the ranks are spread over. Default: 1")
-      .Range(1, 1024)
+      .Range(1, 16384)
       .Type("N");
   command.Add("--tuning", flags.tuning, "explain: a tuning. Default: the rules that come with Hooke").Type("FILE");
   command.Add("--seconds", flags.seconds, "tune: begin no further size after so many seconds. Default: 30")

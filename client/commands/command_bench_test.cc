@@ -116,6 +116,7 @@ TEST_F(CommandBenchTest, FlagsBelongTogether) {
            {"tune", "--nodes", "2"}, {"explain", "--out", "x"}, {"tune", "--force"}, {"measure"}, {}}) {
     EXPECT_EQ(Run(arguments).exit_code, 2);
   }
+  EXPECT_THAT(Run({"tune", "--ranks", "1025"}).err, HasSubstr("`bench tune` starts at most 1024"));
   EXPECT_EQ(Run({"tune", "--tuning", "x"}).err, "hooke: --tuning goes with `bench explain`\n");
 }
 

@@ -338,7 +338,7 @@ constexpr WrongFile kWrongFiles[] = {
     {"batch_size: 64", "batch_size: 0",
      "job.yaml:4: train.batch_size: 0 is out of range; must be an integer from 1 to 65536"},
     {"count: 2", "count: 0", "job.yaml:5: groups.count: 0 is out of range; must be an integer from 1 to 1024"},
-    {"ranks: 2", "ranks: -1", "job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 1024"},
+    {"ranks: 2", "ranks: -1", "job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 16384"},
     {"interval: 16", "interval: 0",
      "job.yaml:6: averaging.interval: 0 is out of range; must be an integer from 1 to 1000000, or auto"},
     {"interval: 16", "alpha: 1",

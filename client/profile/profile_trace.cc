@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kRanksMax = 1024;  // The most ranks in a group.
+constexpr uint64_t kRanksMax = 16384;  // The most ranks in a group.
 
 uint64_t ProcessOf(const PlacedEvent& placed) { return placed.group * kRanksMax + placed.rank % kRanksMax; }
 

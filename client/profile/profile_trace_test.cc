@@ -95,8 +95,8 @@ TEST(ProfileTraceTest, OneClock) {
   EXPECT_EQ(trace->error_ns, 800);
   const auto tracks = TracksOf(trace->json);
   EXPECT_NEAR(tracks.at({0, 0}).at(0).at("ts").get<double>(), 0, 1e-9);
-  EXPECT_NEAR(tracks.at({1024, 0}).at(0).at("ts").get<double>(), 0.4, 1e-9);
-  EXPECT_NEAR(tracks.at({2048, 0}).at(0).at("ts").get<double>(), 0.5, 1e-9);
+  EXPECT_NEAR(tracks.at({16384, 0}).at(0).at("ts").get<double>(), 0.4, 1e-9);
+  EXPECT_NEAR(tracks.at({32768, 0}).at(0).at("ts").get<double>(), 0.5, 1e-9);
 }
 
 // Ranks of one machine share one clock, even if their workers measured different offsets.

@@ -9,15 +9,9 @@
 namespace hooke {
 namespace {
 
-// If a part were a single message, the link would be idle while a rank reduces it. So a part is cut into at least a
-// window of chunks, but none shorter than this many bytes.
-constexpr uint64_t kShortChunk = uint64_t{16} << 10;
-
-uint64_t RingChunkValues(absl::Span<const ValueRange> parts, DataType type, const Call& call) {
-  const uint64_t window = std::max(1, call.window);
-  // The longest part's values divided by the window, rounded up.
-  const uint64_t share = LongestChunkCount(parts, window);
-  return std::min(ChunkValues(call, type), std::max(share, kShortChunk / SizeOf(type)));
+uint64_t ChunkValuesFor(absl::Span<const ValueRange> parts, DataType type, const Call& call) {
+  const uint64_t longest = LongestChunkCount(parts, 1);
+  return RingChunkValues({longest, SizeOf(type), call.chunk_bytes, call.window});
 }
 
 // Returns the parts from which the chunk size follows: those of the pass, or even parts of stages.as_of_values values.
@@ -50,7 +44,7 @@ class RingPass {
         op_(op),
         stages_(stages),
         parts_to_cut_(PartsToCut(parts, stages)),
-        chunk_values_(RingChunkValues(parts_to_cut_, values.type(), call)),
+        chunk_values_(ChunkValuesFor(parts_to_cut_, values.type(), call)),
         chunks_(LongestChunkCount(parts_to_cut_, chunk_values_)),
         ahead_(std::min<uint64_t>(std::max(1, call.window), chunks_)),
         sends_(transport, call, call.window),

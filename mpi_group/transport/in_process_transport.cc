@@ -25,19 +25,21 @@ struct Message {
   Outcome outcome = Outcome::kPending;
 };
 
-// The connection from one rank to another. Sends and receives meet in order; the side that comes second copies the
-// bytes.
-class Channel {
+// The messages to one rank. From each other rank sends and receives meet in order; the side that comes second copies
+// the bytes. There is one lock for all senders: with one for each pair, a thousand ranks would have a million.
+class Inbox {
  public:
-  void Send(Message* message) {
+  explicit Inbox(int ranks) : from_(ranks) {}
+
+  void Send(int from, Message* message) {
     absl::MutexLock lock(&mutex_);
-    sends_.push_back(message);
-    Match();
+    from_[from].sends.push_back(message);
+    Match(from_[from]);
   }
-  void Receive(Message* message) {
+  void Receive(int from, Message* message) {
     absl::MutexLock lock(&mutex_);
-    receives_.push_back(message);
-    Match();
+    from_[from].receives.push_back(message);
+    Match(from_[from]);
   }
 
   // Waits for the outcome of a message. Returns kPending if the deadline passed first.
@@ -48,25 +50,39 @@ class Channel {
     return message.outcome;
   }
 
-  // Closes the channel; either side may call it. Afterwards no message passes, and nobody touches the memory of pending
-  // messages any more.
-  void Close() {
+  // Closes the channel from one rank; either side may call it. Afterwards no message passes, and nobody touches the
+  // memory of pending messages any more.
+  void Close(int from) {
     absl::MutexLock lock(&mutex_);
-    closed_ = true;
-    Match();
+    from_[from].closed = true;
+    Match(from_[from]);
+  }
+  void CloseAll() {
+    absl::MutexLock lock(&mutex_);
+    for (Channel& channel : from_) {
+      channel.closed = true;
+      Match(channel);
+    }
   }
 
  private:
-  void Match() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    while (!sends_.empty() && !receives_.empty()) {
-      Message& send = *sends_.front();
-      Message& receive = *receives_.front();
-      sends_.pop_front();
-      receives_.pop_front();
+  // A few messages each.
+  struct Channel {
+    std::vector<Message*> sends;
+    std::vector<Message*> receives;
+    bool closed = false;
+  };
+
+  void Match(Channel& channel) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    while (!channel.sends.empty() && !channel.receives.empty()) {
+      Message& send = *channel.sends.front();
+      Message& receive = *channel.receives.front();
+      channel.sends.erase(channel.sends.begin());
+      channel.receives.erase(channel.receives.begin());
       send.outcome = receive.outcome = Copy(send, receive);
     }
-    if (!closed_) return;
-    for (std::deque<Message*>* waiting : {&sends_, &receives_}) {
+    if (!channel.closed) return;
+    for (std::vector<Message*>* waiting : {&channel.sends, &channel.receives}) {
       for (Message* message : *waiting) message->outcome = Outcome::kClosed;
       waiting->clear();
     }
@@ -80,9 +96,7 @@ class Channel {
   }
 
   absl::Mutex mutex_;
-  std::deque<Message*> sends_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Message*> receives_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Channel> from_ ABSL_GUARDED_BY(mutex_);  // Indexed by the sender.
 };
 
 // The ranks' statements about a failure, in memory that all ranks see.
@@ -126,19 +140,21 @@ class Board {
 
 class Network {
  public:
-  explicit Network(int n) : size_(n), channels_(static_cast<size_t>(n) * n), board_(n) {}
+  explicit Network(int n) : size_(n), board_(n) {
+    for (int rank = 0; rank < n; ++rank) inboxes_.emplace_back(n);
+  }
 
   int size() const { return size_; }
-  Channel& channel(int from, int to) { return channels_[static_cast<size_t>(from) * size_ + to]; }
+  Inbox& inbox(int rank) { return inboxes_[rank]; }
   Board& board() { return board_; }
 
   void Close() {
-    for (Channel& channel : channels_) channel.Close();
+    for (Inbox& inbox : inboxes_) inbox.CloseAll();
   }
 
  private:
   const int size_;
-  std::vector<Channel> channels_;
+  std::deque<Inbox> inboxes_;  // A deque, because a mutex cannot be moved.
   Board board_;
 };
 
@@ -179,7 +195,7 @@ class InProcessTransport : public Transport {
     const Ticket ticket = NewMessage(outgoing.to, /*sends=*/true);
     Started& started = started_[ticket.slot];
     started.message.outgoing = outgoing.bytes;
-    network_->channel(rank_, outgoing.to).Send(&started.message);
+    network_->inbox(outgoing.to).Send(rank_, &started.message);
     return ticket;
   }
 
@@ -188,14 +204,14 @@ class InProcessTransport : public Transport {
     const Ticket ticket = NewMessage(incoming.from, /*sends=*/false);
     Started& started = started_[ticket.slot];
     started.message.incoming = incoming.bytes;
-    network_->channel(incoming.from, rank_).Receive(&started.message);
+    network_->inbox(rank_).Receive(incoming.from, &started.message);
     return ticket;
   }
 
   absl::Status Wait(Ticket ticket, absl::Time deadline) override {
     if (ticket.slot < 0) return absl::OkStatus();
     const Started& started = started_[ticket.slot];
-    const Outcome outcome = ChannelOf(started).Await(started.message, deadline);
+    const Outcome outcome = InboxOf(started).Await(started.message, deadline);
     if (outcome == Outcome::kDone) {
       free_.push_back(ticket.slot);
       return absl::OkStatus();
@@ -211,7 +227,7 @@ class InProcessTransport : public Transport {
   bool IsDone(Ticket ticket) override {
     if (ticket.slot < 0) return true;
     const Started& started = started_[ticket.slot];
-    return ChannelOf(started).Await(started.message, absl::InfinitePast()) != Outcome::kPending;
+    return InboxOf(started).Await(started.message, absl::InfinitePast()) != Outcome::kPending;
   }
 
   void Begin(const CallLabel& label, absl::Time now) override { history_.Begin(label, now); }
@@ -233,9 +249,7 @@ class InProcessTransport : public Transport {
     bool sends = false;
   };
 
-  Channel& ChannelOf(const Started& started) {
-    return started.sends ? network_->channel(rank_, started.peer) : network_->channel(started.peer, rank_);
-  }
+  Inbox& InboxOf(const Started& started) { return network_->inbox(started.sends ? started.peer : rank_); }
 
   Ticket NewMessage(int peer, bool sends) {
     if (free_.empty()) {
@@ -250,16 +264,14 @@ class InProcessTransport : public Transport {
   }
 
   void Leave() {
-    for (int peer = 0; peer < size(); ++peer) {
-      network_->channel(rank_, peer).Close();
-      network_->channel(peer, rank_).Close();
-    }
+    network_->inbox(rank_).CloseAll();
+    for (int peer = 0; peer < size(); ++peer) network_->inbox(peer).Close(rank_);
   }
 
   const std::shared_ptr<Network> network_;
   const int rank_;
   CallHistory history_;
-  std::deque<Started> started_;  // Indexed by Ticket::slot. A deque, because channels point to its messages.
+  std::deque<Started> started_;  // Indexed by Ticket::slot. A deque, because inboxes point to its messages.
   std::vector<int> free_;        // Free slots of `started_`.
 };
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/fake_worker.h"
@@ -119,6 +123,33 @@ TEST_F(CoordinatorPartsTest, KnowsTheLinksBetweenWorkers) {
     ASSERT_EQ(node.interfaces_size(), 1);
     EXPECT_EQ(node.interfaces(0).ShortDebugString(), "name: \"eth0\" address: \"10.0.0.1\" megabits: 1000");
   }
+}
+
+// A group of the most ranks that a job may have starts on 1,024 workers at once, and not before all are ready.
+TEST_F(CoordinatorPartsTest, StartsTheMostRanksOnManyWorkers) {
+  constexpr int kWorkers = 1024;
+  std::vector<std::unique_ptr<FakeWorker>> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.push_back(std::make_unique<FakeWorker>(absl::StrCat("n", i), 16));
+    workers.back()->SetAddress(absl::StrCat("10.1.", i / 256, ".", i % 256));
+    ASSERT_TRUE(workers.back()->Connect(*coordinator_, now_).ok());
+  }
+  id_ = Submit({1, 16 * kWorkers});
+  const GroupKey key{id_, 0, 1};
+  ASSERT_EQ(Status(id_).groups(0).parts_size(), kWorkers);
+  FakeWorker* lead = nullptr;
+  for (const std::unique_ptr<FakeWorker>& worker : workers) {
+    if (absl::StrCat("n", &worker - workers.data()) == Status(id_).groups(0).worker()) lead = worker.get();
+  }
+  ASSERT_NE(lead, nullptr);
+  for (const std::unique_ptr<FakeWorker>& worker : workers) {
+    EXPECT_TRUE(lead->running().empty() || lead->running().at(key).launches.empty());
+    worker->Receive(now_);
+    EXPECT_EQ(worker->slots_used(), 16u);
+    EXPECT_EQ(worker->running().at(key).start.parts_size(), kWorkers);
+  }
+  lead->Receive(now_);
+  EXPECT_EQ(lead->running().at(key).launches.size(), 1u);
 }
 
 // If a part does not become ready, the start ends on all workers, and the reason names the worker of that part.

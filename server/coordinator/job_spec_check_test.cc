@@ -92,8 +92,14 @@ const Case kCases[] = {
      "train.schedule.final_fraction: -0.1 is out of range; must be a number from 0 to 1"},
     {"groups", [](v1::JobSpec& j) { j.mutable_groups()->set_count(0); },
      "groups.count: 0 is out of range; must be an integer from 1 to 1024"},
-    {"ranks", [](v1::JobSpec& j) { j.mutable_groups()->set_ranks(1025); },
-     "groups.ranks: 1025 is out of range; must be an integer from 1 to 1024"},
+    {"ranks", [](v1::JobSpec& j) { j.mutable_groups()->set_ranks(16385); },
+     "groups.ranks: 16385 is out of range; must be an integer from 1 to 16384"},
+    {"ranks of all groups",
+     [](v1::JobSpec& j) {
+       j.mutable_groups()->set_count(16);
+       j.mutable_groups()->set_ranks(1025);
+     },
+     "groups.ranks: 1025 times groups.count, which is 16, is more than 16384; lower one of them"},
     {"rule", [](v1::JobSpec& j) { j.mutable_averaging()->clear_rule(); },
      "averaging.rule: \"number 0\" is not known; must be one of elastic, none, sync, async, ssp, downpour, average, "
      "bmuf, "
@@ -245,6 +251,15 @@ TEST(JobSpecCheckTest, CountsWorkersOfOneSiteTogether) {
             "groups.ranks: 5 ranks do not fit: the largest worker, a at site hpc, has 2 slots, and the 2 workers that "
             "site hpc has for groups of several workers have 4 together; lower groups.ranks, or start a worker with "
             "--slots=5, or more workers");
+}
+
+// A job may ask for 16384 ranks, in one group or in several together.
+TEST(JobSpecCheckTest, TakesTheMostRanks) {
+  for (const ExampleGroups& groups : {ExampleGroups{1, 16384}, ExampleGroups{1024, 16}, ExampleGroups{16, 1024}}) {
+    const v1::JobSpec job = ExampleJob(groups);
+    EXPECT_EQ(CheckJobSpec(job), absl::OkStatus());
+    EXPECT_EQ(CheckRanksFit(job, {{"w1", "hpc", 16384}}), absl::OkStatus());
+  }
 }
 
 // A job that fits is accepted. So is a job whose site no worker has joined yet, because it may wait.

@@ -6,8 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace hooke {
 namespace {
@@ -84,11 +86,16 @@ std::vector<PlacedPart> PlaceTogether(const WaitingGroup& group, const std::vect
   return best.empty() ? std::vector<PlacedPart>() : Spread(group.ranks, best);
 }
 
-Room& RoomOf(const std::string& worker, std::vector<Room>& rooms) {
-  return *std::find_if(rooms.begin(), rooms.end(), [&](const Room& room) { return room.worker.name == worker; });
+// The rooms by their workers' names. A group may be on thousands of workers.
+using RoomsByName = absl::flat_hash_map<absl::string_view, Room*>;
+
+RoomsByName ByName(std::vector<Room>& rooms) {
+  RoomsByName by_name;
+  for (Room& room : rooms) by_name[room.worker.name] = &room;
+  return by_name;
 }
 
-Placement Place(const WaitingGroup& group, std::vector<Room>& rooms) {
+Placement Place(const WaitingGroup& group, std::vector<Room>& rooms, const RoomsByName& by_name) {
   Placement placement;
   if (const Room* room = BestFit(group, rooms); room != nullptr) {
     placement.parts = {{room->worker.name, group.ranks}};
@@ -97,8 +104,8 @@ Placement Place(const WaitingGroup& group, std::vector<Room>& rooms) {
   }
   if (placement.parts.empty()) return placement;
   // A group that is not due takes its slots too, so that no other group gets the slots for its next try.
-  for (const PlacedPart& part : placement.parts) RoomOf(part.worker, rooms).worker.free -= part.ranks;
-  placement.site = RoomOf(placement.parts[0].worker, rooms).worker.site;
+  for (const PlacedPart& part : placement.parts) by_name.at(part.worker)->worker.free -= part.ranks;
+  placement.site = by_name.at(placement.parts[0].worker)->worker.site;
   const auto name = [](std::string* text, const PlacedPart& part) { absl::StrAppend(text, part.worker); };
   placement.reason = absl::StrCat("placed on worker", placement.parts.size() == 1 ? " " : "s ",
                                   absl::StrJoin(placement.parts, " and ", name), " at site ", placement.site);
@@ -144,7 +151,7 @@ std::string WhyNot(const WaitingGroup& group, const std::vector<Room>& rooms) {
 }
 
 // Keeps later groups off the workers for which this one waits.
-void Keep(const WaitingGroup& group, std::vector<Room>& rooms) {
+void Keep(const WaitingGroup& group, std::vector<Room>& rooms, const RoomsByName& by_name) {
   std::vector<std::string> names;
   for (const Room& room : rooms) {
     if (Suits(group, room.worker) && room.worker.slots >= group.ranks) names.push_back(room.worker.name);
@@ -156,7 +163,7 @@ void Keep(const WaitingGroup& group, std::vector<Room>& rooms) {
     }
   }
   for (const std::string& name : names) {
-    Room& room = RoomOf(name, rooms);
+    Room& room = *by_name.at(name);
     if (room.kept_for.empty()) room.kept_for = absl::StrCat("group ", group.group, " of ", group.job_id);
   }
 }
@@ -193,14 +200,16 @@ std::string TogetherText(const WorkerSet& set, uint32_t FreeWorker::*slots) {
 
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers) {
   std::vector<Room> rooms;
+  rooms.reserve(workers.size());
   for (const FreeWorker& worker : workers) rooms.push_back({worker, ""});
+  const RoomsByName by_name = ByName(rooms);
 
   std::vector<Placement> placements;
   for (const WaitingGroup& group : queue) {
-    Placement placement = Place(group, rooms);
+    Placement placement = Place(group, rooms, by_name);
     if (placement.reason.empty()) {
       placement.reason = group.due ? WhyNot(group, rooms) : group.wait_why;
-      Keep(group, rooms);
+      Keep(group, rooms, by_name);
     }
     placements.push_back(std::move(placement));
   }

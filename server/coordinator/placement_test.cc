@@ -184,5 +184,28 @@ TEST(PlacementTest, PlacesOrSaysWhyNot) {
   }
 }
 
+// The most ranks that a job may have are placed on few large workers, or on as many small ones as there are ranks. With
+// one slot less the group waits, and keeps all of them.
+TEST(PlacementTest, PlacesTheMostRanks) {
+  constexpr uint32_t kRanks = 16384;
+  for (uint32_t slots : {1, 16}) {
+    std::vector<FreeWorker> workers;
+    for (uint32_t i = 0; i < kRanks / slots; ++i) {
+      workers.push_back(At(absl::StrCat("10.0.", i / 256, ".", i % 256).c_str(), Node("", slots, slots)));
+      workers.back().name = absl::StrCat("n", i);
+    }
+    const std::vector<WaitingGroup> queue = {Group("a-1", 0, kRanks), Group("b-2", 0, 1)};
+    const std::vector<Placement> placements = PlaceGroups(queue, workers);
+    ASSERT_EQ(placements[0].parts.size(), workers.size());
+    for (const PlacedPart& part : placements[0].parts) ASSERT_EQ(part.ranks, slots);
+    EXPECT_TRUE(placements[1].parts.empty());
+    --workers.back().free;
+    const std::vector<Placement> waiting = PlaceGroups(queue, workers);
+    EXPECT_TRUE(waiting[0].parts.empty());
+    EXPECT_TRUE(waiting[1].parts.empty());
+    EXPECT_THAT(waiting[0].reason, testing::HasSubstr(absl::StrCat("have ", kRanks - 1, " together")));
+  }
+}
+
 }  // namespace
 }  // namespace hooke

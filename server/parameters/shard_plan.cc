@@ -28,7 +28,7 @@ bool SameKey(absl::string_view center_key, absl::string_view key) {
 }
 
 constexpr uint32_t kMaxGroups = 1024;
-constexpr uint32_t kMaxRanks = 1024;
+constexpr uint32_t kMaxRanks = 16384;  // Of each group, and of all groups together.
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // For each block and group: its elements of Block::applied and Block::seen.
@@ -42,6 +42,10 @@ constexpr double kLiveBytes = 8;
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
   if (absl::Status status = CheckRange("ranks", job.ranks(), kMaxRanks); !status.ok()) return status;
+  if (const uint64_t all = uint64_t{job.groups()} * job.ranks(); all > kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.groups times job.ranks is ", all, "; at most ", kMaxRanks, " are allowed"));
+  }
   if (absl::Status status = CheckRange("shard_count", job.shard_count(), kMaxShards); !status.ok()) return status;
   if (job.job_key().size() > kMaxKeyBytes) {
     return absl::InvalidArgumentError(

@@ -58,7 +58,7 @@ TEST(PlanShard, ChoosesTheWindow) {
       {1, 32, 4, 1, 1},     // A rank exchanges four blocks, but windows of two would take 48 MiB.
       {1, 8, 16, 1, 16},    // A slice has one block, so a larger window takes no memory.
       {64, 256, 1, 1, 5},   // With more groups the limit is larger.
-      {64, 1024, 64, 1, 1}  // The window has at least one block.
+      {64, 1024, 16, 1, 1}  // The window has at least one block.
   };
   for (const Case& c : cases) {
     TestCenter center;
@@ -189,7 +189,13 @@ TEST(PlanShard, RefusesWhatIsOutOfRange) {
        "job.alpha is not a finite number"},
       {[](auto& r) { r.mutable_job()->set_groups(0); }, "job.groups is 0; 1 to 1024 are allowed"},
       {[](auto& r) { r.mutable_job()->set_groups(1025); }, "job.groups is 1025; 1 to 1024 are allowed"},
-      {[](auto& r) { r.mutable_job()->set_ranks(0); }, "job.ranks is 0; 1 to 1024 are allowed"},
+      {[](auto& r) { r.mutable_job()->set_ranks(0); }, "job.ranks is 0; 1 to 16384 are allowed"},
+      {[](auto& r) { r.mutable_job()->set_ranks(16385); }, "job.ranks is 16385; 1 to 16384 are allowed"},
+      {[](auto& r) {
+         r.mutable_job()->set_groups(2);
+         r.mutable_job()->set_ranks(8193);
+       },
+       "job.groups times job.ranks is 16386; at most 16384 are allowed"},
       {[](auto& r) { r.mutable_job()->set_shard_count(0); }, "job.shard_count is 0; 1 to 65536 are allowed"},
       {[](auto& r) { r.mutable_job()->set_job_key(std::string(256, 'k')); },
        "job.job_key has 256 bytes; 0 to 255 are allowed"},

@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import io
+import json
 import os
 import pathlib
 import subprocess
@@ -27,6 +28,7 @@ import elastic_benchmark as elastic  # noqa: E402
 import exchange_benchmark as exchange  # noqa: E402
 import out_of_step_benchmark as out_of_step  # noqa: E402
 import rounds_benchmark as rounds  # noqa: E402
+import scale_benchmark as scale  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
@@ -263,6 +265,18 @@ class Asked(unittest.TestCase):
     def test_wide(self):
         self.assertEqual(wide.missed({"p99_ms": 249.9}), [])
         self.assertEqual(wide.missed({"p99_ms": 250.0}), ["p99 is 250.0 ms; asked is under 250 ms"])
+
+    def test_scale(self):
+        row = {"algorithm": "ring", "bytes": 4, "nodes": 8, "error_percent": -10.0}
+        self.assertEqual(scale.missed([row]), [])
+        what = "ring of 4 bytes by 8 nodes: the model is 10.01 % off; asked is at most 10 %"
+        self.assertEqual(scale.missed([{**row, "error_percent": -10.01}]), [what])
+
+    def test_scale_fits_only_hookes_times_with_one_rank_per_host(self):
+        row = {"benchmark": "allreduce", "impl": "hooke", "ranks": 4, "hosts": 4, "bytes": 64, "median_us": 9, "correct": True}
+        others = [{"impl": "openmpi"}, {"ranks": 8}, {"ranks": 1, "hosts": 1}, {"correct": False}, {"benchmark": "reduce"}]
+        lines = [json.dumps({**row, **other}) for other in [{"median_us": 5}, *others, {}]]
+        self.assertEqual(scale.measured_times(lines), [(4, 64, 9)])
 
     def test_elastic(self):
         self.assertEqual(elastic.missed({"served": 0.7, "streamed": 0.71}), [])

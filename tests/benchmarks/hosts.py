@@ -76,10 +76,10 @@ def run(*command):
 
 
 class Hosts:
-    def __init__(self, count, folder, rate=RATE, aside=None, ipv6=False):
-        """Prepares `count` hosts. `rate` is the links' rate in tc's format; None: not limited. With `ipv6` the hosts have IPv6 addresses only, and
-        neither `agent` nor `aside` works."""
-        self.count, self.rate, self.aside = count, rate, aside
+    def __init__(self, count, folder, rate=RATE, aside=None, ipv6=False, burst=BURST):
+        """Prepares `count` hosts. `rate` and `burst` are those of the links in tc's format; rate None: not limited. With `ipv6` the hosts have IPv6
+        addresses only, and neither `agent` nor `aside` works."""
+        self.count, self.rate, self.aside, self.burst = count, rate, aside, burst
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
         self.addresses = [f"fd77::{host + 1}" if ipv6 else f"10.77.0.{host + 1}" for host in range(count)]
@@ -140,7 +140,7 @@ class Hosts:
         if self.rate is not None:
             for host in range(self.count):
                 for namespace, device in ((self.name(host), "eth0"), (self._switch(), f"port{host}")):
-                    run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", BURST, "limit", QUEUE)
+                    run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", self.burst, "limit", QUEUE)
         if self.aside is not None:
             self._set_aside()
         with open(self.agent, "w") as file:

@@ -87,6 +87,14 @@ class Docs(unittest.TestCase):
         for kind, (values, *group) in groups.items():
             self.assertEqual(shown[kind], all_reduce_choices(values, *group), kind)
 
+    def test_scale_md_has_the_choice_between_many_nodes(self):
+        page = (ROOT / "docs/scale.md").read_text()
+        rows = re.findall(r"^\| (\d+) \| to (\d+) KiB \| to (\d+) (K|M)iB \| more \|$", page, re.MULTILINE)
+        self.assertGreater(len(rows), 8)
+        for nodes, small, middle, unit in rows:
+            shown = [(int(small) << 10, "recursive-doubling"), (int(middle) << (10 if unit == "K" else 20), "halving-doubling"), (None, "ring")]
+            self.assertEqual(shown, all_reduce_choices("private", f"--ranks={nodes}", f"--nodes={nodes}"), nodes)
+
     def test_collectives_md_shows_lines_that_bench_explain_prints(self):
         page = (ROOT / "docs/collectives.md").read_text()
         arguments, shown = re.search(r"^\$ hooke bench explain (.*)\n((?:.+\n)+?)```", page, re.MULTILINE).groups()

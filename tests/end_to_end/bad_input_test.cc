@@ -137,7 +137,7 @@ TEST_F(BadInputTest, LayoutsThatFitNowhere) {
                 "(docs/several-machines.md)\n");
   job.ranks = -1;
   EXPECT_THAT(Failure(ToYaml(job)),
-              HasSubstr("job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 1024"));
+              HasSubstr("job.yaml:5: groups.ranks: -1 is out of range; must be an integer from 1 to 16384"));
   EXPECT_EQ(cluster_->Hooke({"jobs", "--output", "json"}).output.find("bars-1"), std::string::npos);
 }
 

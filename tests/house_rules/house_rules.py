@@ -54,6 +54,7 @@ ROOMS_MAY_INCLUDE = {
         "mpi_group/node",
         "mpi_group/two_level",
     },
+    "mpi_group/scale": {"mpi_group", "mpi_group/transport", "mpi_group/collectives", "mpi_group/groups"},
     "mpi_group/issue_order": {"mpi_group", "mpi_group/transport"},
     "mpi_group/profile": {"mpi_group"},
     "mpi_group/cuda": {"mpi_group", "mpi_group/reduce", "mpi_group/transport", "mpi_group/collectives"},

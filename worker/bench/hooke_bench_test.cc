@@ -160,6 +160,14 @@ TEST_F(HookeBenchTest, Explain) {
   EXPECT_THAT(Run({"explain", "--tuning", folder_ + "/none.json"}).err, HasSubstr("none.json: cannot be read"));
 }
 
+// `explain` also answers for more ranks than a machine could start.
+TEST_F(HookeBenchTest, ExplainsTheMostRanks) {
+  const Result result = Run({"explain", "--ranks", "16384", "--nodes", "16384"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["choices"][0]["algorithm"], "recursive-doubling");
+  EXPECT_EQ(Run({"explain", "--ranks", "16385"}).exit_code, 2);
+}
+
 // For several nodes `explain` also names the algorithm between the nodes. For private values it changes with the size,
 // while the all-reduce remains two-level.
 TEST_F(HookeBenchTest, ExplainNamesTheAlgorithmBetweenNodes) {

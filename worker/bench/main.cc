@@ -181,14 +181,14 @@ int Main(int argc, char** argv) {
   Command& measure = command.AddCommand("measure", "Be one rank of a measurement; started by mpirun or srun");
   Command& explain = command.AddCommand("explain", "Say which algorithm is chosen when, and why");
   tune.Add("--ranks", flags.ranks, "ranks of the group").Range(2, 1024);
-  explain.Add("--ranks", flags.ranks, "ranks of the group").Range(1, 1024);
+  explain.Add("--ranks", flags.ranks, "ranks of the group").Range(1, 16384);
   tune.Add("--mpirun", flags.mpirun, "mpirun of the MPI library that hooke-bench is linked with");
   AddMeasureFlags(tune, flags);
   AddMeasureFlags(measure, flags);
   measure.Add("--document", flags.document, "file that rank 0 writes, instead of its standard output");
   measure.Add("--tuning-only", flags.tuning_only, "print the tuning file alone");
   measure.Add("--threads", flags.threads, "as hooke-rank has it; collectives need one").HideDefault();
-  explain.Add("--nodes", flags.nodes, "nodes that the ranks are spread over").Range(1, 1024);
+  explain.Add("--nodes", flags.nodes, "nodes that the ranks are spread over").Range(1, 16384);
   explain.Add("--tuning", flags.tuning, "tuning file; without one the rules that come with Hooke decide");
   measure.Action([&flags] { return RunRank(flags); });
   explain.Action([&flags] { return Explain(flags); });

@@ -7,13 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
 #include "job/file_manifest.h"
+#include "job/job_keys.h"
 #include "job/site_command.h"
 #include "mpi_group/sockets/host_addresses.h"
 
 namespace hooke {
 namespace {
-
-constexpr int kPartsMax = 1024;
 
 // Checks the group's parts. Their addresses become words of mpirun's command line, so each must be an IP address.
 absl::Status CheckParts(const v1::StartGroupCommand& start) {
@@ -21,7 +20,9 @@ absl::Status CheckParts(const v1::StartGroupCommand& start) {
   const auto wrong = [](const char* what) {
     return absl::InvalidArgumentError(absl::StrCat("a group's parts: ", what));
   };
-  if (start.parts_size() < 2 || start.parts_size() > kPartsMax) return wrong("a group has 2 to 1024 of them, or none");
+  if (start.parts_size() < 2 || start.parts_size() > kJobRanksMax) {
+    return wrong("a group has 2 to 16384 of them, or none");
+  }
   if (start.part() >= static_cast<uint32_t>(start.parts_size())) return wrong("this worker's part is none of them");
   uint64_t ranks = 0;
   for (const v1::GroupPart& part : start.parts()) {
