@@ -14,6 +14,8 @@ constexpr int kRoundTrips = 20;
 constexpr uint64_t kFirstBurst = 16 << 10;
 constexpr uint64_t kLastBurst = 4 << 20;
 constexpr uint64_t kGrowth = 4;
+// Bursts of the last size. One may have waited for a core.
+constexpr int kTries = 3;
 // Round trips take at most this part of the time, so that some is left for bursts.
 constexpr double kRoundTripShare = 0.25;
 
@@ -49,11 +51,19 @@ class Pair {
       figures.round_trip = std::min(figures.round_trip, *time);
       if (now_() - begin > kRoundTripShare * limit) break;
     }
-    for (uint64_t bytes = kFirstBurst; bytes <= kLastBurst; bytes *= kGrowth) {
+    int tries = 0;
+    for (uint64_t bytes = kFirstBurst; tries < kTries;) {
       const absl::StatusOr<absl::Duration> time = Send({bytes, 0});
       if (!time.ok()) return time.status();
-      figures.bytes_per_second = BandwidthOf(bytes, *time, figures.round_trip);
-      if (now_() - begin + kGrowth * *time > limit) break;
+      const double bandwidth = BandwidthOf(bytes, *time, figures.round_trip);
+      figures.bytes_per_second = tries == 0 ? bandwidth : std::max(figures.bytes_per_second, bandwidth);
+      const absl::Duration left = limit - (now_() - begin);
+      if (bytes < kLastBurst && kGrowth * *time <= left) {
+        bytes *= kGrowth;
+        tries = 0;
+      } else {
+        tries = *time <= left ? tries + 1 : kTries;
+      }
     }
     const absl::StatusOr<absl::Duration> end = Send({0, 1});
     return end.ok() ? absl::StatusOr<LinkFigures>(figures) : end.status();

@@ -29,10 +29,10 @@ int PartnerInRound(int rank, int ranks, int round);
 // figures of the pairs in which this rank was the lower one. LinkFigures::peer is a rank of `nodes`.
 //
 // First it sends up to 20 small messages to and fro and takes the shortest round trip. Then it sends bursts, each four
-// times as long as the one before, from 16 KiB to 4 MiB. The receiver answers each. The last burst gives the bandwidth:
-// its bytes by its time, less the round trip. A burst is not sent if it would probably last longer than the time that
-// is left. All rounds together share kMeasureLinksFor. On a link with a long round trip TCP still speeds up then, and
-// the bandwidth is a lower bound.
+// times as long as the one before, from 16 KiB to 4 MiB. The receiver answers each. A longer burst is not sent if it
+// would probably last longer than the time that is left. The last size is sent up to three times. The fastest burst of
+// that size gives the bandwidth: its bytes by its time, less the round trip. All rounds together share
+// kMeasureLinksFor. On a link with a long round trip TCP still speeds up then, and the bandwidth is a lower bound.
 //
 // `memory` is working memory of any size. After an error it must stay until the transport is destroyed. Errors are
 // those of the transport.

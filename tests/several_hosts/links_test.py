@@ -16,16 +16,16 @@ from host_cluster import HostCluster  # noqa: E402
 from support import DATA, wait_for  # noqa: E402
 import support  # noqa: E402
 
-# Six ranks need the two slots of each of the three workers.
-JOB = f"""name: six
+# Three ranks need the one slot of each of the three workers.
+JOB = f"""name: three
 model: mlp
 data: {{format: idx, train: {DATA}, test: {DATA}}}
 train: {{epochs: 1, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.05}}}}
-groups: {{count: 1, ranks: 6}}
+groups: {{count: 1, ranks: 3}}
 averaging: {{rule: elastic, interval: 4}}
 """
 HOSTS = 3
-RUNS_MAX = 6
+RUNS_MAX = 8
 PAIRS = {("n0", "n1"), ("n0", "n2"), ("n1", "n2")}
 
 
@@ -62,7 +62,7 @@ class Links(unittest.TestCase):
         return links if len(links) == len(PAIRS) else None
 
     def test_the_figures_are_those_of_the_link(self):
-        cluster = HostCluster(self.hosts("1gbit"), self.folder)
+        cluster = HostCluster(self.hosts("1gbit"), self.folder, slots=1)
         self.assertEqual(self.nodes(cluster)["links"], [])
         self.assertEqual(cluster.hooke("nodes", "--links").count("not yet: no group has run on both"), len(PAIRS))
         # While other programs take the cores, ranks wait longer for a core than for the link. So each pair has several tries.
@@ -91,7 +91,7 @@ class Links(unittest.TestCase):
         network._link("eth1", network.bridge + "a", "aside")
         for host in range(HOSTS):
             hosts.run("ip", "-n", network.name(host), "address", "add", f"10.78.0.{host + 1}/24", "dev", "eth1")
-        cluster = HostCluster(network, self.folder, worker_flags=["--interface=eth1"])
+        cluster = HostCluster(network, self.folder, slots=1, worker_flags=["--interface=eth1"])
         self.measured(cluster)
         # The server is on host 0, so the other hosts' first network carries their exchanges.
         for host in (1, 2):
