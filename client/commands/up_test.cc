@@ -122,7 +122,7 @@ TEST_F(UpTest, StartsAndStops) {
                                             "/server-1 --ready-file ", state_, "/server-1.ready\n"));
   EXPECT_THAT(LogOf("server-2"), HasSubstr(absl::StrCat(" --coordinator ", *coordinator)));
   EXPECT_EQ(LogOf("worker-2"), absl::StrCat("started with --coordinator ", *coordinator,
-                                            " --name worker-2 --site local --slots 3 --state-dir ", state_,
+                                            " --name worker-2 --site local --slots 3 --bind none --state-dir ", state_,
                                             "/worker-2 --ready-file ", state_, "/worker-2.ready --allow-commands\n"));
   up.Signal(SIGINT);
   const ProgramOutcome result = up.Wait();

@@ -49,10 +49,14 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   if (!shared_tuning.ok()) return shared_tuning.status();
   std::unique_ptr<GroupNodes> group(new GroupNodes(transport, *std::move(nodes)));
   group->tuning_ = *shared_tuning;
-  // Shared memory comes first, because it decides which ranks will send to each other between nodes.
-  absl::Status status = group->SetUpMeeting(deadline);
-  if (status.ok()) status = group->ConnectNodes(addresses, deadline);
+  // In a large group shared memory comes first, because it decides which ranks will send to each other between nodes.
+  // In a small one connections come first, because they show at once if a rank dies.
+  const bool large = group->topology_.ranks > kAllPairsRanks;
+  absl::Status status = large ? absl::OkStatus() : group->ConnectNodes(addresses, deadline);
+  if (status.ok()) status = group->SetUpMeeting(deadline);
+  if (status.ok() && large) status = group->ConnectNodes(addresses, deadline);
   if (!status.ok()) return status;
+  if (group->sockets_ != nullptr && group->enough_cores_) group->sockets_->SetPatience(SocketPatienceFor(true));
   return group;
 }
 
@@ -78,7 +82,6 @@ absl::Status GroupNodes::ConnectNodes(absl::Span<const std::string> addresses, a
   why_no_sockets_ = mesh->why_not;
   if (!why_no_sockets_.empty()) return absl::OkStatus();
   sockets_ = MakeSocketTransport(transport_, std::move(mesh->connections));
-  if (enough_cores_) sockets_->SetPatience(SocketPatienceFor(/*enough_cores=*/true));
   Divide();
   return absl::OkStatus();
 }

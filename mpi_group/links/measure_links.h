@@ -32,10 +32,9 @@ int PartnerInRound(int rank, int ranks, int round);
 // times as long as the one before, from 16 KiB to 4 MiB. The receiver answers each. A longer burst is not sent if it
 // would probably last longer than the time that is left. The last size is sent up to three times. The fastest burst of
 // that size gives the bandwidth: its bytes by its time, less the round trip. All rounds together share
-// kMeasureLinksFor. On a link with a long round trip TCP still speeds up then, and the bandwidth is a lower bound.
+// kMeasureLinksFor, but each has at least four round trips, however long they are. On a link with a long round trip TCP
+// still speeds up then, and the bandwidth is a lower bound.
 //
-// `memory` is working memory of any size. After an error it must stay until the transport is destroyed. Errors are
-// those of the transport.
 // `memory` is working memory of any size. After an error it must stay until the transport is destroyed. `now` is the
 // clock by which the figures are taken. Errors are those of the transport.
 absl::StatusOr<std::vector<LinkFigures>> MeasureLinks(Transport& nodes, std::vector<char>& memory, absl::Time deadline,

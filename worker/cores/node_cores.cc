@@ -61,12 +61,14 @@ bool IsTaken(int file, int cpu) {
   return fcntl(file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
-bool LockChoosing(int file) {
+// Returns "" once this worker chooses, else why it cannot.
+std::string LockChoosing(int file, const std::string& path) {
   for (int i = 0; i < kTriesMax; ++i) {
-    if (Lock(file, kChoosing)) return true;
+    if (Lock(file, kChoosing)) return "";
+    if (errno != EAGAIN && errno != EACCES) return absl::StrCat(path, " cannot be locked: ", strerror(errno));
     absl::SleepFor(kPause);
   }
-  return false;
+  return absl::StrCat("another worker has not released ", path);
 }
 
 std::unique_ptr<HeldCores> Unbound(std::string why) {
@@ -92,9 +94,10 @@ std::unique_ptr<HeldCores> NodeCores::Take(uint32_t ranks) const {
     return Unbound(absl::StrCat("the ranks of other workers are not known, because ", options_.file,
                                 " cannot be opened: ", strerror(errno)));
   }
-  if (!LockChoosing(file)) {
+  std::string why_not = LockChoosing(file, options_.file);
+  if (!why_not.empty()) {
     close(file);
-    return Unbound(absl::StrCat("another worker has not released ", options_.file));
+    return Unbound(std::move(why_not));
   }
   std::set<int> taken;
   for (const Core& core : options_.cores) {

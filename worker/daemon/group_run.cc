@@ -22,6 +22,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
+constexpr int kLinksMax = 64;  // As in worker.proto.
 
 std::string LauncherName(MpiFlavour flavour, const v1::StartGroupCommand& start) {
   return PartOf(start).leads ? "mpirun" : NodeDaemonName(flavour);
@@ -311,6 +312,7 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
   }
   // None of our ranks makes such a profile. It is dropped, because the next one would be as large.
   if (event.has_profile() && event.ByteSizeLong() > kProfileBytesMax) return;
+  if (event.has_links() && event.links().links_size() > kLinksMax) return;
   if (event.has_failed()) passed.mutable_failed()->set_message(CleanLine(event.failed().message(), kTextBytesMax));
   if (event.has_notice()) passed.mutable_notice()->set_text(CleanLine(event.notice().text(), kTextBytesMax));
   Report(rank, passed);
