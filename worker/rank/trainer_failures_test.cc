@@ -68,7 +68,7 @@ TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
 // A server that goes away does not stop training. There is one notice when it goes and one when it is back, and
 // exchanges work again.
 TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
-  options_.training.exchange_timeout = absl::Milliseconds(200);
+  options_.training.exchange_timeout = absl::Seconds(2);
   GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
@@ -91,7 +91,7 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
 // Only rank 0 exchanges with the first server. Its reports make the job's status, so it also counts what the other rank
 // missed.
 TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
-  options_.training.exchange_timeout = absl::Milliseconds(200);
+  options_.training.exchange_timeout = absl::Seconds(2);
   GroupToTrain run;
   run.ranks = 2;
   run.before_step = [this](uint64_t step) {
