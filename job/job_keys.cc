@@ -209,7 +209,9 @@ std::vector<JobKey> GroupsKeys() {
       Integer("groups.count", FromTo(1, 1024), "1",
               "Groups; whether they wait for one another, `averaging.rule` says."),
       Integer("groups.ranks", FromTo(1, kJobRanksMax), "1",
-              "Ranks of each group, on one worker or on several of one site. All groups together have at most 16384."),
+              absl::StrCat(
+                  "Ranks of each group, on one worker or on several of one site. All groups together have at most ",
+                  kJobRanksMax, ".")),
       Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
   };
 }

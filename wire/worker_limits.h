@@ -1,8 +1,8 @@
 #ifndef HOOKE_WIRE_WORKER_LIMITS_H_
 #define HOOKE_WIRE_WORKER_LIMITS_H_
 
-// Limits of a WorkerHello, as proto/coordinator.proto documents them. A worker with options beyond them does not start,
-// and the coordinator refuses a WorkerHello beyond them.
+// Limits of what a worker sends to the coordinator, as proto/coordinator.proto and proto/worker.proto document them. A
+// worker with options beyond those of a WorkerHello does not start, and the coordinator refuses such a WorkerHello.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,6 +14,7 @@ namespace hooke {
 
 constexpr uint32_t kSlotsMax = 4096;  // The minimum is 1.
 constexpr int kInterfacesMax = 16;    // More are left out.
+constexpr int kLinksMax = 64;         // Of a MeasuredLinks.
 
 // True for the name of a worker or a site: 1 to 63 characters of [A-Za-z0-9._-].
 inline bool IsNodeName(absl::string_view name) {

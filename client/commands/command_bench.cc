@@ -13,6 +13,7 @@
 #include "client/process/program_output.h"
 #include "client/text/listing.h"
 #include "files/new_file.h"
+#include "job/job_keys.h"
 
 namespace hooke {
 namespace {
@@ -133,10 +134,10 @@ void AddFlags(Command& command, BenchFlags& flags) {
       .OneOf({"tune", "explain"})
       .Type("tune|explain");
   command.Add("--ranks", flags.ranks, "Ranks of the group; tune: at most 1024, more than cores are allowed. Default: 2")
-      .Range(2, 16384)
+      .Range(2, kJobRanksMax)
       .Type("N");
   command.Add("--nodes", flags.nodes, "explain: nodes that the ranks are spread over. Default: 1")
-      .Range(1, 16384)
+      .Range(1, kJobRanksMax)
       .Type("N");
   command.Add("--tuning", flags.tuning, "explain: a tuning. Default: the rules that come with Hooke").Type("FILE");
   command.Add("--seconds", flags.seconds, "tune: begin no further size after so many seconds. Default: 30")

@@ -9,15 +9,14 @@
 #include "client/profile/common_clock.h"
 #include "client/profile/profile_summary.h"
 #include "client/text/listing.h"
+#include "job/job_keys.h"
 
 namespace hooke {
 namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kRanksMax = 16384;  // The most ranks in a group.
-
-uint64_t ProcessOf(const PlacedEvent& placed) { return placed.group * kRanksMax + placed.rank % kRanksMax; }
+uint64_t ProcessOf(const PlacedEvent& placed) { return placed.group * kJobRanksMax + placed.rank % kJobRanksMax; }
 
 ordered_json EventJson(const PlacedEvent& placed, int64_t origin_ns) {
   const v1::TraceEvent& event = *placed.event;

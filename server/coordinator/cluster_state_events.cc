@@ -13,13 +13,13 @@
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/profile_check.h"
 #include "wire/utc_time.h"
+#include "wire/worker_limits.h"
 
 namespace hooke {
 namespace {
 
 // The most silent peers that are kept of one group. A worker's report of a further silent rank becomes a notice only.
 constexpr size_t kSilencesMax = 64;
-constexpr int kLinksMax = 64;              // The limit that MeasuredLinks (proto/worker.proto) states.
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
 bool IsAddressOf(const std::vector<JobServer>& servers, const std::string& address) {

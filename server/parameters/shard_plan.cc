@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "algorithms/compression.h"
+#include "job/job_keys.h"
 #include "proto/job.pb.h"
 #include "server/parameters/layout.h"
 #include "wire/frame.h"
@@ -28,7 +29,7 @@ bool SameKey(absl::string_view center_key, absl::string_view key) {
 }
 
 constexpr uint32_t kMaxGroups = 1024;
-constexpr uint32_t kMaxRanks = 16384;  // Of each group, and of all groups together.
+constexpr uint32_t kMaxRanks = kJobRanksMax;  // Of each group, and of all groups together.
 constexpr uint32_t kMaxShards = 65536;
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // For each block and group: its elements of Block::applied and Block::seen.

@@ -17,11 +17,11 @@ namespace {
 // Checks the group's parts. Their addresses become words of mpirun's command line, so each must be an IP address.
 absl::Status CheckParts(const v1::StartGroupCommand& start) {
   if (start.parts().empty()) return absl::OkStatus();
-  const auto wrong = [](const char* what) {
+  const auto wrong = [](const std::string& what) {
     return absl::InvalidArgumentError(absl::StrCat("a group's parts: ", what));
   };
   if (start.parts_size() < 2 || start.parts_size() > kJobRanksMax) {
-    return wrong("a group has 2 to 16384 of them, or none");
+    return wrong(absl::StrCat("a group has 2 to ", kJobRanksMax, " of them, or none"));
   }
   if (start.part() >= static_cast<uint32_t>(start.parts_size())) return wrong("this worker's part is none of them");
   uint64_t ranks = 0;

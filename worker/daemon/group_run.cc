@@ -10,6 +10,7 @@
 #include "job/file_manifest.h"
 #include "wire/random_hex.h"
 #include "wire/utc_time.h"
+#include "wire/worker_limits.h"
 #include "worker/daemon/outbox.h"
 #include "worker/launch/command_script.h"
 
@@ -22,7 +23,6 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 constexpr absl::Duration kAnnounceLimit = absl::Seconds(30);
 constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message.
 constexpr size_t kProfileBytesMax = 256 << 10;
-constexpr int kLinksMax = 64;  // As in worker.proto.
 
 std::string LauncherName(MpiFlavour flavour, const v1::StartGroupCommand& start) {
   return PartOf(start).leads ? "mpirun" : NodeDaemonName(flavour);
