@@ -75,8 +75,7 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* GrpcExchanges::Serv
   options.logger = options_.logger.get();
   options.number = ++begun_;
   options.moved = [this](GrpcStream& stream) {
-    // To wake another thread takes longer than a small message.
-    if (!stream.IsSmall()) return Post(stream);
+    if (!stream.GoesOnAtOnce()) return Post(stream);
     GoOn(stream);
   };
   options.resumes = [this](GrpcStream& stream) { Post(stream); };

@@ -1,9 +1,10 @@
 #ifndef HOOKE_SERVER_PARAMETERS_GRPC_EXCHANGES_H_
 #define HOOKE_SERVER_PARAMETERS_GRPC_EXCHANGES_H_
 
-// Exchanges over gRPC. A few threads serve all streams (grpc_stream.h), so that gRPC's own threads only receive, send,
-// and apply small messages. A stream that waits for other groups, for its peer, for its seat or for its shard has no
-// thread. A rank has one stream at a time, besides a few earlier ones that still wait for a round: see rank_seats.h.
+// Exchanges over gRPC. gRPC's own threads receive, send, and apply messages that wait for no other group, or are small.
+// A few threads serve all streams (grpc_stream.h) beside them, for what may take longer. A stream that waits for other
+// groups, for its peer, for its seat or for its shard has no thread. A rank has one stream at a time, besides a few
+// earlier ones that still wait for a round: see rank_seats.h.
 //
 // One more thread looks at the clock: at the deadlines of shards and of seats.
 

@@ -45,7 +45,7 @@ void GrpcStream::Completed() {
 }
 
 // An encoded message may have many more values than bytes.
-bool GrpcStream::IsSmall() const {
+bool GrpcStream::GoesOnAtOnce() const {
   if (shard() != nullptr && !shard()->MayWait()) return true;
   if (message_.Length() > kSmallBytesMax) return false;
   if (shard() == nullptr) return true;

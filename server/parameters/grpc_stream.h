@@ -65,8 +65,10 @@ class GrpcStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::
 
   // Null before the opening. Only the caller of GoOn may ask, before it calls, and `opened`.
   const std::shared_ptr<Shard>& shard() const { return exchange_.shard(); }
-  // Whether to apply the message that has come takes some microseconds. Only `moved` may ask.
-  bool IsSmall() const;
+  // Whether the thread that calls `moved` should call GoOn itself. To wake another thread takes longer than a small
+  // message, and a large one goes through the other core's cache. But a message that ends a round has all groups'
+  // values applied, and gRPC's thread must not be kept for so long. Only `moved` may ask.
+  bool GoesOnAtOnce() const;
   // Valid after kLoad.
   const std::string& job_id() const { return opening_.job_id(); }
   void Loaded(absl::Status status) { outcome_ = std::move(status); }

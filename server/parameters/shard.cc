@@ -299,16 +299,19 @@ void Shard::RestoreState(const Groups& groups, uint64_t updates) {
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = groups.incarnations[group];
   attach_.initialized = true;
   updates_.store(updates, std::memory_order_release);
+  {
+    absl::MutexLock book_lock(&book_mutex_);
+    ended_ = groups.ended;
+    stops_ = groups.stop;
+  }
   // Running groups do not attach again. If they did not enter the roster here, the first one that comes would wait for
   // no other group.
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
     if (groups.incarnations[group] == 0) continue;
     const uint64_t sequence = LastSequence(group);
     absl::MutexLock book_lock(&book_mutex_);
-    ended_[group] = groups.ended[group];
-    stops_ = groups.stop;
     book_.NoteCome(group);
-    if (IsLastStep(sequence) || ended_[group] == groups.incarnations[group]) {
+    if (IsLastStep(sequence) || groups.ended[group] == groups.incarnations[group]) {
       book_.roster().End(group);
     } else {
       book_.roster().Enter(group, sequence);
