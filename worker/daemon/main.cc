@@ -2,19 +2,19 @@
 
 #include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "files/whole_file.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
@@ -23,12 +23,14 @@
 #include "worker/daemon/flags.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
-#include "worker/launch/shell_quoted.h"
+#include "worker/launch/launch_command.h"
+#include "worker/launch/process.h"
 
 namespace hooke {
 namespace {
 
 constexpr absl::Duration kStopLimit = absl::Seconds(30);
+constexpr absl::Duration kOmpiInfoLimit = absl::Seconds(10);
 
 std::string Variable(const char* name) {
   const char* value = getenv(name);
@@ -60,16 +62,19 @@ void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
   if (!written.ok()) logger.error("--ready-file: {}", std::string(written.message()));
 }
 
-// Returns what Open MPI's own program tells of the library beside this mpirun; "" if there is no such program.
-std::string OmpiInfo(const std::string& mpirun) {
-  const size_t slash = mpirun.rfind('/');
-  const std::string program = slash == std::string::npos ? "ompi_info" : mpirun.substr(0, slash + 1) + "ompi_info";
-  FILE* const pipe = popen(absl::StrCat(ShellQuoted(program), " --parsable --config 2>/dev/null").c_str(), "re");
-  if (pipe == nullptr) return "";
+// Returns what Open MPI's own program tells of the library beside the mpirun of `launch`; "" if there is no such
+// program or it hangs.
+std::string OmpiInfo(const LaunchOptions& launch) {
+  const size_t slash = launch.mpirun.rfind('/');
   std::string text;
-  std::array<char, 4096> part;
-  while (const size_t bytes = fread(part.data(), 1, part.size(), pipe)) text.append(part.data(), bytes);
-  pclose(pipe);
+  ProcessOptions options;
+  options.argv = {launch.mpirun.substr(0, slash == std::string::npos ? 0 : slash + 1) + "ompi_info", "--parsable",
+                  "--config"};
+  options.environment = launch.environment;
+  options.folder = "/";
+  options.on_line = [&text](absl::string_view line) { absl::StrAppend(&text, line, "\n"); };
+  const absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
+  if (!process.ok() || !(*process)->Wait(absl::Now() + kOmpiInfoLimit).has_value()) return "";
   return text;
 }
 
@@ -79,7 +84,7 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, WorkerOptions& options, sp
       ChooseNodeAddress(flags.node, InterfaceAddresses(), AddressToward(options.coordinator));
   if (!node.ok()) return node.status();
   options.node = *std::move(node);
-  const std::string ompi_info = options.node.is_ipv6() ? OmpiInfo(options.launch.mpirun) : "";
+  const std::string ompi_info = options.node.is_ipv6() ? OmpiInfo(options.launch) : "";
   if (absl::Status takes = CheckMpiTakes(options.node, options.launch.flavour, ompi_info); !takes.ok()) {
     if (options.node.chosen) return takes;
     logger.warn("only groups whose ranks all run here: {}", std::string(takes.message()));
