@@ -3,15 +3,13 @@
 
 import pathlib
 import sys
-import tempfile
 import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
-import hosts  # noqa: E402
-from host_cluster import HostCluster, training_job  # noqa: E402
+from host_cluster import HostCluster, make_hosts, training_job  # noqa: E402
 from support import wait_for  # noqa: E402
 import support  # noqa: E402
 
@@ -21,12 +19,8 @@ CUT_SECONDS = 30
 class CutLink(unittest.TestCase):
     def test_a_host_that_is_cut_off_is_replaced_and_comes_back(self):
         """Meanwhile the group trains on the other hosts."""
-        folder = tempfile.TemporaryDirectory(prefix="hooke-")
-        self.addCleanup(folder.cleanup)
-        network = hosts.Hosts(3, folder.name, rate=None)
-        network.__enter__()
-        self.addCleanup(network.__exit__)
-        cluster = HostCluster(network, folder.name)
+        network, folder = make_hosts(self, 3)
+        cluster = HostCluster(network, folder)
         job_id = cluster.submit(training_job(epochs=10000))
         name = next(name for name in cluster.trains(job_id, 1) if name != "n0")  # The server's host stays.
         ranks = set(cluster.ranks_on(name))

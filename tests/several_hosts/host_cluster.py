@@ -5,7 +5,9 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 
+import hosts
 from support import DATA, PROGRAMS, wait_for
 
 PORT = 7411
@@ -13,14 +15,24 @@ JOB = """name: two
 model: mlp
 data: {{format: idx, train: {data}, test: {data}}}
 train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.05}}}}
-groups: {{count: 1, ranks: 4}}
+groups: {{count: 1, ranks: {ranks}}}
 averaging: {{rule: elastic, interval: 4}}
 """
 
 
-def training_job(epochs):
-    """A job of one group of four ranks."""
-    return JOB.format(data=DATA, epochs=epochs)
+def training_job(epochs, ranks=4):
+    """A job of one group."""
+    return JOB.format(data=DATA, epochs=epochs, ranks=ranks)
+
+
+def make_hosts(test, count, **options):
+    """Makes hosts and a temporary folder, which are removed after the test. Returns both. By default links are not limited."""
+    folder = tempfile.TemporaryDirectory(prefix="hooke-")
+    test.addCleanup(folder.cleanup)
+    network = hosts.Hosts(count, folder.name, **{"rate": None, **options})
+    network.__enter__()
+    test.addCleanup(network.__exit__)
+    return network, folder.name
 
 
 class HostCluster:

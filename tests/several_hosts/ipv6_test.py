@@ -3,14 +3,12 @@
 
 import pathlib
 import sys
-import tempfile
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
-import hosts  # noqa: E402
-from host_cluster import HostCluster, training_job  # noqa: E402
+from host_cluster import HostCluster, make_hosts, training_job  # noqa: E402
 from support import wait_for  # noqa: E402
 import support  # noqa: E402
 
@@ -19,12 +17,8 @@ HOSTS = 3
 
 class Ipv6(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="hooke-")
-        self.addCleanup(folder.cleanup)
-        network = hosts.Hosts(HOSTS, folder.name, rate=None, ipv6=True)
-        network.__enter__()
-        self.addCleanup(network.__exit__)
-        self.cluster = HostCluster(network, folder.name)
+        network, folder = make_hosts(self, HOSTS, ipv6=True)
+        self.cluster = HostCluster(network, folder)
 
     def test_a_group_trains_on_two_hosts(self):
         cluster = self.cluster

@@ -5,51 +5,30 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
 import hosts  # noqa: E402
-from host_cluster import HostCluster  # noqa: E402
-from support import DATA, wait_for  # noqa: E402
+from host_cluster import HostCluster, make_hosts, training_job  # noqa: E402
+from support import wait_for  # noqa: E402
 import support  # noqa: E402
 
-# Three ranks need the one slot of each of the three workers.
-JOB = f"""name: three
-model: mlp
-data: {{format: idx, train: {DATA}, test: {DATA}}}
-train: {{epochs: 1, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.05}}}}
-groups: {{count: 1, ranks: 3}}
-averaging: {{rule: elastic, interval: 4}}
-"""
 HOSTS = 3
 RUNS_MAX = 8
 PAIRS = {("n0", "n1"), ("n0", "n2"), ("n1", "n2")}
 
 
 class Links(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="hooke-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def hosts(self, rate):
-        network = hosts.Hosts(HOSTS, self.folder, rate=rate)
-        network.__enter__()
-        self.addCleanup(network.__exit__)
-        return network
-
     def nodes(self, cluster):
         return json.loads(cluster.hooke("nodes", "--links", "--output=json"))
 
     def measured(self, cluster):
         """Runs a group on all hosts and returns the links that it has measured."""
         before = {link["measured_unix_ms"] for link in self.nodes(cluster)["links"]}
-        path = pathlib.Path(self.folder, "job.yaml")
-        path.write_text(JOB)
-        job_id = json.loads(cluster.hooke("submit", str(path), "--output=json"))["job_id"]
+        # Three ranks need the one slot of each of the three workers.
+        job_id = cluster.submit(training_job(epochs=1, ranks=HOSTS))
         links = wait_for("three links are measured", lambda: cluster.group(job_id) and self.new_links(cluster, before))
         wait_for("the job has succeeded", lambda: cluster.group(job_id) and cluster.job(job_id)["state"] == "succeeded")
         self.assertNotIn("go through MPI, not sockets", cluster.hooke("logs", job_id))
@@ -62,7 +41,8 @@ class Links(unittest.TestCase):
         return links if len(links) == len(PAIRS) else None
 
     def test_the_figures_are_those_of_the_link(self):
-        cluster = HostCluster(self.hosts("1gbit"), self.folder, slots=1)
+        network, folder = make_hosts(self, HOSTS, rate="1gbit")
+        cluster = HostCluster(network, folder, slots=1)
         self.assertEqual(self.nodes(cluster)["links"], [])
         self.assertEqual(cluster.hooke("nodes", "--links").count("not yet: no group has run on both"), len(PAIRS))
         # While other programs take the cores, ranks wait longer for a core than for the link. So each pair has several tries.
@@ -79,19 +59,19 @@ class Links(unittest.TestCase):
         self.assertRegex(table, r"(?m)^n1 +default +10\.77\.0\.2 +eth0 +10\.0 Gbit/s$")
         self.assertRegex(table, r"(?m)^n0 +n1 +\d+\.\d+ ms .* \d+:\d\d ago$")
         self.assertNotIn("not yet", table)
-        self.assertEqual(cluster.end(), [0] * (HOSTS + 1), cluster.logs())
+        cluster.check_nothing_is_left(self)
 
     def sent(self, network, host, device):
         answer = subprocess.run(["ip", "-n", network.name(host), "-s", "-j", "link", "show", "dev", device], capture_output=True, text=True, check=True)
         return json.loads(answer.stdout)[0]["stats64"]["tx"]["bytes"]
 
     def test_hookes_own_sockets_use_the_chosen_interface(self):
-        network = self.hosts(None)
+        network, folder = make_hosts(self, HOSTS)
         # Ranks would take the first network, because the kernel says the same speed of both.
         network._link("eth1", network.bridge + "a", "aside")
         for host in range(HOSTS):
             hosts.run("ip", "-n", network.name(host), "address", "add", f"10.78.0.{host + 1}/24", "dev", "eth1")
-        cluster = HostCluster(network, self.folder, slots=1, worker_flags=["--interface=eth1"])
+        cluster = HostCluster(network, folder, slots=1, worker_flags=["--interface=eth1"])
         self.measured(cluster)
         # The server is on host 0, so the other hosts' first network carries their exchanges.
         for host in (1, 2):
@@ -100,7 +80,7 @@ class Links(unittest.TestCase):
             self.assertGreater(chosen, 3 * exchanged)
         interfaces = {node["name"]: node["interfaces"] for node in self.nodes(cluster)["nodes"] if node["kind"] == "worker"}
         self.assertEqual(interfaces["n2"], [{"name": "eth1", "address": "10.78.0.3", "megabits": 10000}])
-        self.assertEqual(cluster.end(), [0] * (HOSTS + 1), cluster.logs())
+        cluster.check_nothing_is_left(self)
 
 
 if __name__ == "__main__":

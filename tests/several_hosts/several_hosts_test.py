@@ -6,15 +6,13 @@ import os
 import pathlib
 import re
 import sys
-import tempfile
 import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
-import hosts  # noqa: E402
-from host_cluster import HostCluster, training_job  # noqa: E402
+from host_cluster import HostCluster, make_hosts, training_job  # noqa: E402
 from support import wait_for  # noqa: E402
 import support  # noqa: E402
 
@@ -33,12 +31,7 @@ TOLD_SECONDS = 5
 
 class SeveralHosts(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="hooke-")
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-        self.network = hosts.Hosts(HOSTS, self.folder, rate=None)
-        self.network.__enter__()
-        self.addCleanup(self.network.__exit__)
+        self.network, self.folder = make_hosts(self, HOSTS)
         self.cluster = HostCluster(self.network, self.folder)
 
     def kill(self, job_id, name, other):

@@ -4,14 +4,12 @@
 import json
 import pathlib
 import sys
-import tempfile
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1] / "benchmarks")]
-import hosts  # noqa: E402
-from host_cluster import HostCluster  # noqa: E402
+from host_cluster import HostCluster, make_hosts  # noqa: E402
 from support import wait_for  # noqa: E402
 import support  # noqa: E402
 
@@ -30,12 +28,8 @@ LIMIT_SECONDS = 600
 
 class Starts(unittest.TestCase):
     def test_none_hangs_and_none_leaves_anything(self):
-        folder = tempfile.TemporaryDirectory(prefix="hooke-")
-        self.addCleanup(folder.cleanup)
-        network = hosts.Hosts(2 * len(SITES), folder.name, rate=None)
-        network.__enter__()
-        self.addCleanup(network.__exit__)
-        cluster = HostCluster(network, folder.name, slots=1, sites=[site for site in SITES for _ in range(2)])
+        network, folder = make_hosts(self, 2 * len(SITES))
+        cluster = HostCluster(network, folder, slots=1, sites=[site for site in SITES for _ in range(2)])
         submitted = [cluster.submit(JOB.format(program=PROGRAM, site=SITES[number % len(SITES)])) for number in range(STARTS)]
 
         def states():
