@@ -157,6 +157,13 @@ def copies_for(device: torch.device) -> Copies:
     return CudaCopies(device) if device.type == "cuda" else Copies()
 
 
+def _copy_to_job(moves: Iterable[Tuple[Copies, Sequence[Pair]]]) -> None:
+    """Copies the pairs from the device as it is now. All copies are under way before the first one is waited for."""
+    under_way = [(copies, copies.to_job(pairs, [copies.writer()])) for copies, pairs in moves]
+    for copies, copy in under_way:
+        copies.wait(copy)
+
+
 class Piece:
     """Gradients, or buffers, that travel between a device and the job's memory by one copy."""
 
@@ -271,10 +278,7 @@ class Staging:
 
     def gradients_to_job(self) -> None:
         """Copies the gradients into the job's memory, as the program has them now."""
-        pieces = [piece for piece in self._pieces if piece.parameters]
-        under_way = [(piece.copies, piece.copies.to_job([piece.pair], [piece.copies.writer()])) for piece in pieces]
-        for copies, copy in under_way:
-            copies.wait(copy)
+        _copy_to_job((piece.copies, [piece.pair]) for piece in self._pieces if piece.parameters)
 
     # ---- Values, for an exchange ----
 
@@ -284,9 +288,7 @@ class Staging:
 
     def values_to_job(self) -> None:
         """Copies parameters and buffers into the job's memory."""
-        under_way = [(copies, copies.to_job(self._pairs(device), [copies.writer()])) for device, copies in self._copies.items()]
-        for copies, copy in under_way:
-            copies.wait(copy)
+        _copy_to_job((copies, self._pairs(device)) for device, copies in self._copies.items())
 
     def values_from_job(self) -> None:
         """Copies parameters and buffers out of the job's memory."""
