@@ -147,8 +147,7 @@ TEST(ChooseAlgorithmTest, ManyRanks) {
   });
 }
 
-// What the model decides differs from the rules only between more than 16 nodes: up to there each choice is that of the
-// rules alone.
+// Between up to 16 nodes the rules alone choose. The model has a say only between more.
 TEST(ChooseAlgorithmTest, FewRanksGoByTheRules) {
   Tuning rules;
   rules.rules = DefaultRules();

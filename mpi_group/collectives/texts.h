@@ -1,9 +1,9 @@
 #ifndef HOOKE_MPI_GROUP_COLLECTIVES_TEXTS_H_
 #define HOOKE_MPI_GROUP_COLLECTIVES_TEXTS_H_
 
-// What all ranks tell one another while a group starts. Everything travels along a binomial tree (tree.h) whose root is
-// rank 0, up or down. In one call a rank sends and receives at most 2 ceil(log2 n) messages, and all ranks together
-// 2(n-1). All functions are collective; their errors are those of the transport unless they say more.
+// While a group starts, its ranks tell one another short texts by these functions. A text travels up or down a binomial
+// tree (tree.h) whose root is rank 0. In one call a rank sends and receives at most 2 ceil(log2 n) messages, and all
+// ranks together 2(n-1). All functions are collective; their errors are those of the transport unless they say more.
 
 #include <cstdint>
 #include <string>

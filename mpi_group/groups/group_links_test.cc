@@ -20,7 +20,7 @@ namespace {
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-// What the ranks of a group have told.
+// The links that the ranks of a group have measured and passed to on_links.
 struct Told {
   absl::Mutex mutex;
   std::vector<size_t> links;  // Of each call: the number of links.

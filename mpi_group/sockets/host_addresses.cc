@@ -22,7 +22,7 @@ namespace {
 
 // No card is as fast as this.
 constexpr int64_t kMegabitsMax = 100'000'000;
-// What ethtool's older interface has for an unknown speed, in 16 bits.
+// An older driver interface has 16 bits for the speed. All of them are set if it is unknown.
 constexpr int64_t kUnknownMegabits = 65535;
 
 uint8_t OneBits(absl::Span<const uint8_t> mask) {

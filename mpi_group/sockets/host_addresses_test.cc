@@ -80,7 +80,8 @@ TEST(HostAddressesTest, OrderOfTrialByRow) {
   for (const Row& row : rows) EXPECT_EQ(Texts(InOrderOfTrial(row.own, row.peers)), row.order) << row.name;
 }
 
-// What the kernel writes as a card's speed. virtio writes -1, and older drivers the same without a sign.
+// A speed that the driver does not know counts as 0. virtio's driver writes -1 then, and older ones write the same
+// number without a sign.
 TEST(HostAddressesTest, Speeds) {
   for (const auto& [text, megabits] : std::vector<std::pair<const char*, uint32_t>>{{"1000", 1000},
                                                                                     {"400000", 400000},

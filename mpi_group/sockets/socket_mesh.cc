@@ -26,7 +26,7 @@ namespace {
 // at the same time.
 constexpr uint64_t kOtherFiles = 64;
 
-// What rank 0 tells all others first.
+// Rank 0 tells this to all others before they listen.
 struct Opening {
   uint64_t identity = 0;  // Hash of MeshOptions::identity.
   GroupToken token = {};

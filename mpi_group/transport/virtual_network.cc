@@ -80,10 +80,10 @@ class CountingClock : public VirtualTransport {
  private:
   struct Message {
     int from = -1;  // -1: this rank sends it.
-    // Of messages that this rank receives.
+    // If this rank receives the message: how many came from that rank before, and how long it occupies the link.
     uint64_t number = 0;
     double busy = 0;
-    // Of messages that this rank sends: when they have left.
+    // If this rank sends the message: the time at which it has left.
     double left = 0;
   };
 

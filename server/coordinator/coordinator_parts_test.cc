@@ -94,8 +94,9 @@ TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
   EXPECT_THAT(Log(id_), HasSubstr("group 0 starts on workers a (ranks 0-1) and b (ranks 2-3) at site hpc, start 1"));
 }
 
-// What the ranks of a group measure is known by their workers' names, the last of each pair. A rank that does not
-// exist, or is on the same worker, is ignored. The workers' interfaces are listed with them.
+// Ranks report links by rank; the coordinator lists them by the names of the two workers. It keeps the last report of
+// each pair. It ignores a rank that does not exist, or that is on the same worker. Workers are listed with their
+// interfaces.
 TEST_F(CoordinatorPartsTest, KnowsTheLinksBetweenWorkers) {
   const GroupKey key = StartOnTwo();
   v1::RankEvent event;

@@ -39,7 +39,7 @@ TEST(LinkTableTest, KeepsTheLastOfEachPair) {
   EXPECT_THAT(Texts(table), ElementsAre("b-a 3", "b-c 1", "c-a 0"));
 }
 
-// What no rank of ours would report is ignored.
+// The table ignores figures that no rank can have measured.
 TEST(LinkTableTest, IgnoresImpossibleFigures) {
   LinkTable table;
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -189,7 +189,7 @@ class Shard {
     std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
   };
   BlockCopy CopyBlock(uint64_t block) const;
-  // What a snapshot has of the groups.
+  // The part of the shard's state that concerns groups and goes into a snapshot.
   struct Groups {
     std::vector<uint32_t> incarnations;  // By group: the highest incarnation that has attached; 0: none.
     std::vector<uint32_t> ended;         // By group: the incarnation for which EndGroup was called last; 0: none.

@@ -135,7 +135,8 @@ TEST_F(HookeWorkerTest, SigtermStopsEverything) {
   EXPECT_TRUE(fs::is_empty(folder_ + "/.hooke/worker/groups"));
 }
 
-// By default the job's log says which cores the ranks have. With --bind=none it does not, and ranks run on all of them.
+// By default each rank has cores of its own, and the job's log says which. With --bind=none ranks run on all cores, and
+// the log says nothing about them.
 TEST_F(HookeWorkerTest, Bind) {
   for (const std::string& bind : {std::string("cores"), std::string("none")}) {
     FakeCoordinator coordinator({});

@@ -148,7 +148,7 @@ TEST_F(FileCacheTest, TheOldestLeaveAndThoseInUseStay) {
   EXPECT_EQ(Text(Into("g3/b")), b);
   const v1::FileSet huge = source_.Add({{"c", std::string(9000, 'c')}});
   EXPECT_EQ(Make(huge, "g4").status().code(), absl::StatusCode::kFailedPrecondition);
-  // What is cached already does not make room for the rest.
+  // One of these files is cached already. Together they are still too large for the cache.
   const v1::FileSet more = source_.Add({{"b", b}, {"c", std::string(1000, 'c')}});
   EXPECT_EQ(Make(more, "g5").status().code(), absl::StatusCode::kFailedPrecondition);
 }
