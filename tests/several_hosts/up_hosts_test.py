@@ -107,4 +107,4 @@ class UpHosts(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    support.main()
+    support.main(own_network=True)
