@@ -83,6 +83,9 @@ void RankWatch::Failed(uint32_t rank, const absl::Status& why, absl::Time now) {
 void RankWatch::Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now) {
   if (!IsHere(rank)) return;
   Heard(rank, now);
+  // The rank has reported why it ends. If that is not the group's failure, another rank died first, and this rank's
+  // exit is a consequence.
+  if (At(rank).state == State::kFailed) return;
   At(rank).state = State::kFailed;
   const std::string end = last_lines.empty() ? "" : absl::StrCat("; the end of its stderr: ", last_lines);
   const std::optional<int> signal = SignalOfStatus(status);

@@ -329,6 +329,20 @@ TEST(RankWatchTest, ACommandsExitStatusTellsMoreThanABrokenStream) {
   EXPECT_EQ(watch.Verdict(Exit(3), absl::OkStatus()).message, "rank 0 (pid 100) exited with status 3");
 }
 
+// A rank that reported that it lost another one exits in consequence. Its exit status does not become the reason,
+// although the other rank's stream only broke.
+TEST(RankWatchTest, ACommandThatLostARankExitsInConsequence) {
+  RankWatch watch = CommandWatch(2);
+  EXPECT_TRUE(watch.Hello({0, 2, 100}, At(1)).ok());
+  EXPECT_TRUE(watch.Hello({1, 2, 101}, At(1)).ok());
+  watch.StreamEnded(0, At(2));
+  watch.Failed(1, absl::UnavailableError("lost rank 0"), At(2));
+  watch.Exited(1, 1, "hooke: lost rank 0", At(2));
+  EXPECT_EQ(watch.Verdict(Exit(1), absl::OkStatus()).code, absl::StatusCode::kUnavailable);
+  watch.Exited(0, 128 + 9, "", At(3));
+  EXPECT_EQ(watch.Verdict(Exit(1), absl::OkStatus()).message, "rank 0 (pid 100) ended by signal 9 (Killed)");
+}
+
 // A part of a group on several workers judges its own ranks. If mpirun names a rank on another worker, the message
 // names that rank and its worker.
 TEST(RankWatchTest, PartOfAGroup) {
