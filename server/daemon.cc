@@ -159,7 +159,8 @@ absl::Status ServerDaemon::Advertise(uint16_t port) {
     heartbeat.channel = server_->InProcessChannel({});
   } else {
     grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
+    // In spite of its name this limits one attempt to connect.
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 500);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
     heartbeat.channel = OpenChannel(options_.coordinator, arguments, options_.token.ForCalls());
