@@ -1,0 +1,59 @@
+"""Headers of the system that clang compiles once for many sources."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _precompiled_headers_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(
+        ctx = ctx,
+        cc_toolchain = toolchain,
+        requested_features = ctx.features,
+        # The headers have no module map. Sources that use them still have theirs.
+        unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
+    )
+    out = ctx.actions.declare_file(ctx.label.name + ".pch")
+    includes = []
+    for header in ctx.attr.headers:
+        includes += ["-include", header]
+    options = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts
+    variables = cc_common.create_compile_variables(
+        feature_configuration = features,
+        cc_toolchain = toolchain,
+        source_file = ctx.attr.last,
+        output_file = out.path,
+        user_compile_flags = options + includes + ["-x", "c++-header"],
+        use_pic = True,
+    )
+    action = "c++-compile"
+    ctx.actions.run(
+        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = action),
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = action,
+            variables = variables,
+        ),
+        env = cc_common.get_environment_variables(
+            feature_configuration = features,
+            action_name = action,
+            variables = variables,
+        ),
+        inputs = toolchain.all_files,
+        outputs = [out],
+        mnemonic = "CppPrecompile",
+        progress_message = "Compiling the headers of {}".format(ctx.label),
+    )
+    return [CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset([out])))]
+
+precompiled_headers = rule(
+    implementation = _precompiled_headers_impl,
+    doc = "A library that gives its users the headers, compiled, as <name>.pch of its package. They name it by the compiler option -include-pch.",
+    attrs = {
+        "copts": attr.string_list(doc = "Options of the compiler. Those of a source that uses the headers must be the same."),
+        "headers": attr.string_list(doc = "As in #include <...>."),
+        # Were this a file of the tree, Bazel would find it in a sandbox that is gone, as an undeclared header of each user.
+        "last": attr.string(doc = "The path of one more header, which comes last. The compiler wants one.", mandatory = True),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
