@@ -165,14 +165,18 @@ void CheckBroadcasts(CaseList& list, DataType type, int rank, int ranks, const B
   }
 }
 
+void CheckGroupAllReduces(CaseList& list, DataType type, Group& group) {
+  CheckAllReduces(
+      list, type, group.rank(), group.size(), [&](ReduceOp op) { return group.AllReduce(list.list(), op); },
+      [&](const TensorList& hash) { return group.Broadcast(hash, 0); });
+}
+
 void CheckGroupIn(absl::Span<char> room, Group& group, const CollectiveCase& collective_case) {
   const int n = group.size();
   const int rank = group.rank();
   ForEachType(room, Values(collective_case.size, n), collective_case, [&](CaseList& list, DataType type) {
     const TensorList& values = list.list();
-    CheckAllReduces(
-        list, type, rank, n, [&](ReduceOp op) { return group.AllReduce(values, op); },
-        [&](const TensorList& hash) { return group.Broadcast(hash, 0); });
+    CheckGroupAllReduces(list, type, group);
     CheckReduceScatters(list, type, rank, n, [&](absl::Span<const ValueRange> parts, ReduceOp op) {
       return group.ReduceScatter(values, parts, op);
     });
@@ -182,6 +186,22 @@ void CheckGroupIn(absl::Span<char> room, Group& group, const CollectiveCase& col
     CheckBroadcasts(list, type, rank, n, [&](int root) { return group.Broadcast(values, root); });
     ASSERT_EQ(group.Barrier(), absl::OkStatus());
   });
+}
+
+// Calls check(room) with memory of the test, and then with the group's arena.
+template <typename Check>
+void InBothMemories(Group& group, const CollectiveCase& collective_case, const Check& check) {
+  const uint64_t values = Values(collective_case.size, group.size());
+  {
+    SCOPED_TRACE("in the test's memory");
+    std::vector<double> own = Room(values);
+    check(absl::Span<char>(reinterpret_cast<char*>(own.data()), own.size() * sizeof(double)));
+  }
+  SCOPED_TRACE("in the group's arena");
+  const absl::StatusOr<absl::Span<char>> arena = group.AllocateShared(CaseList::RoomBytes(values));
+  ASSERT_EQ(arena.status(), absl::OkStatus());
+  EXPECT_EQ(std::count(arena->begin(), arena->end(), 0), arena->size());
+  check(*arena);
 }
 
 }  // namespace
@@ -267,17 +287,14 @@ void CheckBroadcast(Transport& transport, const BroadcastFunction& broadcast, co
 }
 
 void CheckGroup(Group& group, const CollectiveCase& collective_case) {
-  const uint64_t values = Values(collective_case.size, group.size());
-  {
-    SCOPED_TRACE("in the test's memory");
-    std::vector<double> own = Room(values);
-    CheckGroupIn({reinterpret_cast<char*>(own.data()), own.size() * sizeof(double)}, group, collective_case);
-  }
-  SCOPED_TRACE("in the group's arena");
-  const absl::StatusOr<absl::Span<char>> arena = group.AllocateShared(CaseList::RoomBytes(values));
-  ASSERT_EQ(arena.status(), absl::OkStatus());
-  EXPECT_EQ(std::count(arena->begin(), arena->end(), 0), arena->size());
-  CheckGroupIn(*arena, group, collective_case);
+  InBothMemories(group, collective_case, [&](absl::Span<char> room) { CheckGroupIn(room, group, collective_case); });
+}
+
+void CheckGroupAllReduce(Group& group, const CollectiveCase& collective_case) {
+  InBothMemories(group, collective_case, [&](absl::Span<char> room) {
+    ForEachType(room, Values(collective_case.size, group.size()), collective_case,
+                [&](CaseList& list, DataType type) { CheckGroupAllReduces(list, type, group); });
+  });
 }
 
 }  // namespace hooke

@@ -50,6 +50,8 @@ void CheckReduce(Transport& transport, const ReduceFunction& reduce, const Colle
 void CheckBroadcast(Transport& transport, const BroadcastFunction& broadcast, const CollectiveCase& collective_case);
 // Checks all operations of a group, on ordinary memory and in the group's arena.
 void CheckGroup(Group& group, const CollectiveCase& collective_case);
+// The part of CheckGroup() that is about all-reduces.
+void CheckGroupAllReduce(Group& group, const CollectiveCase& collective_case);
 
 }  // namespace hooke
 

@@ -174,9 +174,11 @@ TEST(GroupTuningTest, EveryAlgorithm) {
   }
 }
 
+class RingBetweenNodesTest : public testing::TestWithParam<NodesCase> {};
+
 // A ring between nodes that runs while each node reduces and shares its chunks gives right results. That holds for many
 // chunks and few, for nodes of one rank beside others, and for pieces that end anywhere.
-TEST(GroupTuningTest, RingBetweenNodes) {
+TEST_P(RingBetweenNodesTest, AllReduce) {
   GroupOptions options;
   for (Algorithm algorithm : {Algorithm::kTwoLevel, Algorithm::kRing}) {
     TuningRule rule;
@@ -185,16 +187,16 @@ TEST(GroupTuningTest, RingBetweenNodes) {
     rule.chunk_bytes = 1024;
     options.tuning.rules.push_back(rule);
   }
-  for (const NodesCase& nodes : AllNodesCases()) {
-    SCOPED_TRACE(nodes.name);
-    for (SizeClass size : {SizeClass::kRanksMinusOne, SizeClass::kOdd, SizeClass::kLarge}) {
-      for (bool pieces : {false, true}) {
-        const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes.nodes, options);
-        RunRanks(static_cast<int>(groups.size()), [&](int rank) { CheckGroup(*groups[rank], {size, pieces}); });
-      }
+  for (SizeClass size : {SizeClass::kRanksMinusOne, SizeClass::kOdd, SizeClass::kLarge}) {
+    for (bool pieces : {false, true}) {
+      const std::vector<std::unique_ptr<Group>> groups = GroupsOn(GetParam().nodes, options);
+      RunRanks(static_cast<int>(groups.size()), [&](int rank) { CheckGroupAllReduce(*groups[rank], {size, pieces}); });
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(All, RingBetweenNodesTest, testing::ValuesIn(AllNodesCases()),
+                         [](const auto& info) { return info.param.name; });
 
 // Ranks with different tunings choose the same algorithm: all use rank 0's tuning.
 TEST(GroupTuningTest, RankZerosCounts) {
