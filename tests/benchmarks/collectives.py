@@ -9,6 +9,7 @@ docs/collectives.md explains the limit and lists the requirements; if one is mis
 
 import argparse
 import contextlib
+import functools
 import math
 import os
 import sys
@@ -16,6 +17,7 @@ import tempfile
 import time
 
 import hosts
+import mpi_libraries
 import ranks
 import report
 import summary
@@ -51,6 +53,7 @@ def parse(operation):
     parser.add_argument("--sizes", type=numbers, help="bytes of each rank's values")
     parser.add_argument("--mbit", type=int, default=MBIT, help="rate of the links between hosts (default 1000); at other rates nothing is judged")
     parser.add_argument("--impls", type=lambda text: text.split(","), help="only these of hooke, openmpi, openmpi-tuned, mpich, gloo")
+    parser.add_argument("--mpi", metavar="FOLDER", action="append", default=[], help="also the MPI library of this virtual environment (may be repeated)")
     parser.add_argument("--seconds", type=float, help="time for each way at each size (default 0.4; 0.05 with --quick)")
     parser.add_argument("--row", type=int, default=1, help="take the time of so many calls one after the other, from one barrier; not judged (default 1)")
     parser.add_argument("--quick", action="store_true", help="few sizes, 2 ranks, 1 and 2 hosts: under 40 s")
@@ -65,6 +68,10 @@ def parse(operation):
     arguments.sizes = [max(4, size // 4 * 4) for size in arguments.sizes or (QUICK_SIZES if quick else SIZES)]
     arguments.seconds = arguments.seconds or (0.05 if quick else 0.4)
     arguments.rounds = QUICK_ROUNDS if quick else ROUNDS
+    try:
+        arguments.libraries = [mpi_libraries.Library(folder) for folder in arguments.mpi]
+    except mpi_libraries.Unusable as error:
+        parser.error(f"--mpi: {error}")
     return arguments
 
 
@@ -120,6 +127,11 @@ class Layout:
             self.on_host(rank // each, [self.program(name), f"--rank={rank}", f"--size={self.count}", *options(self.addresses[rank // each])])
             for rank in range(self.count)
         ]
+
+    def start_library(self, library):
+        """Starts the ranks of an MPI library other than Debian's, on one host."""
+        command = [*library.command(self.count, self.a_core_each, self.count > CORES), self.program(library.program), f"--name={library.name}"]
+        return ranks.Ranks(library.name, [command], self.count, self.folder, library.environment(self.folder))
 
     def start(self, impl):
         commands, environment = getattr(self, "_" + impl.replace("-", "_"))()
@@ -291,10 +303,14 @@ def run_layout(operation, arguments, count, host_count, deadline):
         network = stack.enter_context(links(host_count, folder, arguments.mbit)) if host_count > 1 else None
         layout = Layout(arguments.programs, count, host_count, folder, network)
         impls = ["hooke", "openmpi", "mpich", "gloo"] + (["openmpi-tuned"] if network else [])
+        chosen = ["limit"] + [impl for impl in impls if not arguments.impls or impl in arguments.impls]
+        starts = [functools.partial(layout.start, impl) for impl in chosen]
+        if not network:
+            starts += [functools.partial(layout.start_library, library) for library in arguments.libraries]
         groups = []
-        for impl in ["limit"] + [impl for impl in impls if not arguments.impls or impl in arguments.impls]:
+        for start in starts:
             try:
-                groups.append(stack.enter_context(layout.start(impl)))
+                groups.append(stack.enter_context(start()))
             except ranks.Failed as failure:
                 print(f"FAILED to start: {failure}", file=sys.stderr, flush=True)
                 failures.append(str(failure))

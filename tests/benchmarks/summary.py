@@ -10,6 +10,8 @@ ANY = float("inf")
 # Requirements for all-reduce by two ranks of one host with a core each: (impl, least size, largest size, least speed
 # relative to the best rival).
 TIMES_AS_FAST = [("hooke", 0, SMALL - 1, 1.5), ("hooke", SMALL, FULL - 1, 3), ("hooke", FULL, LARGE, 4), ("hooke-private", FULL, ANY, 1.5)]
+# The same, relative to the best MPI library that --mpi named; those are named with their version. In the arena only.
+TIMES_AS_FAST_AS_NAMED = [("hooke", 0, SMALL - 1, 1), ("hooke", SMALL, ANY, 2.5)]
 # The least share of the limit for values in the arena, from NETWORK to LARGE bytes.
 MEMORY_SHARE = 0.7
 # The most time relative to the best rival, on one host. It holds for private values of two ranks, and for all values of
@@ -109,10 +111,19 @@ def ahead(row, rival):
     yield ratio < most, f"takes {ratio:.3f} times the time of {rival['impl']}; asked is to be ahead"
 
 
-def asked_of_two(row, rival):
-    for impl, low, high, least in TIMES_AS_FAST:
+def named(impl):
+    """True for a library of --mpi: its name ends with a version (mpi_libraries.py)."""
+    return impl.rpartition("-")[2][:1].isdigit()
+
+
+def times_as_fast(table, row, rival):
+    for impl, low, high, least in table:
         if rival and row["impl"] == impl and low <= row["bytes"] <= high:
             yield from faster(row, rival, least)
+
+
+def asked_of_two(row, rival):
+    yield from times_as_fast(TIMES_AS_FAST, row, rival)
     if rival and row["impl"] == "hooke-private":
         yield from not_slower(row, rival, SLOWER)
     if row["impl"] == "hooke" and NETWORK <= row["bytes"] <= LARGE:
@@ -138,17 +149,23 @@ def judged(rows, cores):
     """Yields (met, line) for each requirement on the rows. The rows may be of several layouts, and ran on `cores` cores. The line describes a
     miss."""
     right = {(row["benchmark"], row["ranks"], row["hosts"], row["bytes"], row["impl"]): row for row in rows if row["correct"]}
-    best = {}
+    best, best_named = {}, {}
     for (operation, *layout, size, impl), row in right.items():
         key = (operation, *layout, size)
-        if impl not in OWN and (operation == "allreduce" or impl in MPI) and (key not in best or row["median_us"] < best[key]["median_us"]):
-            best[key] = row
+        if impl in OWN or (operation != "allreduce" and impl not in MPI):
+            continue
+        of_its_kind = best_named if named(impl) else best
+        if key not in of_its_kind or row["median_us"] < of_its_kind[key]["median_us"]:
+            of_its_kind[key] = row
     for (operation, ranks, hosts, size, impl), row in right.items():
         if impl not in OWN:
             continue
         said = f"{where(operation, ranks, hosts)}, {size} bytes: {impl}"
         for met, what in asked_of(row, best.get((operation, ranks, hosts, size)), cores):
             yield met, f"{said} {what}"
+        if ranks == 2 <= cores:
+            for met, what in times_as_fast(TIMES_AS_FAST_AS_NAMED, row, best_named.get((operation, ranks, hosts, size))):
+                yield met, f"{said} {what}"
         after = right.get((operation, ranks, hosts, next_power_of_two(size), impl))
         if after:
             ratio = row["median_us"] / after["median_us"]

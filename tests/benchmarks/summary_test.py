@@ -48,6 +48,16 @@ class Collectives(unittest.TestCase):
             met, missed = (self.rows(size, {"hooke_private": 10.0, "mpich": us}) for us in (15.0, 14.9))
             self.check(met, missed, "hooke-private is 1.490 times as fast as mpich; asked is at least 1.5")
 
+    def test_two_ranks_beside_named_libraries(self):
+        for size, least in ((4, 1), ((16 << 10) - 4, 1), (16 << 10, 2.5), (64 << 20, 2.5), (256 << 20, 2.5)):
+            met, missed = (
+                self.rows(size, {"hooke": 10.0, "openmpi": 90.0, "intelmpi_2021.18.1": 10.0 * ratio, "mpich_5.0.2": 90.0}) for ratio in (least, least - 0.1)
+            )
+            self.check(met, missed, f"hooke is {least - 0.1:.3f} times as fast as intelmpi-2021.18.1; asked is at least {least}")
+        # Private values are not compared with them, and a library of Debian is not one of them.
+        for impl in ("hooke_private", "openmpi_tuned"):
+            self.assertEqual(summary.missed(self.rows(1 << 20, {impl: 11.0, "intelmpi_2021.18.1": 10.0}), 2), [])
+
     def test_share_of_the_memory_limit(self):
         for size in (1 << 20, 64 << 20):
             met, missed = (self.rows(size, {"hooke": 10.0, "gloo": 50.0}, limit=limit) for limit in (7.0, 6.9))
