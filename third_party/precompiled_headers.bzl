@@ -1,4 +1,4 @@
-"""Headers of the system that clang compiles once for many sources."""
+"""Headers of the system that are compiled once for many sources."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
@@ -11,7 +11,7 @@ def _precompiled_headers_impl(ctx):
         # The headers have no module map. Sources that use them still have theirs.
         unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
     )
-    out = ctx.actions.declare_file(ctx.label.name + ".pch")
+    out = ctx.actions.declare_file("{}/ciso646.gch".format(ctx.label.name))
     includes = []
     for header in ctx.attr.headers:
         includes += ["-include", header]
@@ -42,11 +42,18 @@ def _precompiled_headers_impl(ctx):
         mnemonic = "CppPrecompile",
         progress_message = "Compiling the headers of {}".format(ctx.label),
     )
-    return [CcInfo(compilation_context = cc_common.create_compilation_context(headers = depset([out])))]
+    return [CcInfo(compilation_context = cc_common.create_compilation_context(
+        headers = depset([out]),
+        quote_includes = depset([out.dirname]),
+    ))]
 
 precompiled_headers = rule(
     implementation = _precompiled_headers_impl,
-    doc = "A library that gives its users the headers, compiled, as <name>.pch of its package. They name it by the compiler option -include-pch.",
+    doc = """A library that gives the sources of its users the headers, compiled, as <name>/ciso646.gch.
+
+With the option `-include ciso646` gcc takes this file instead of the standard library's header of that name, which is empty. If the file does not fit
+the options of a source, or the source's library does not depend on this one, gcc includes the empty header: the source is only slower to compile.
+clang always includes the empty header; it is told the path of the file with -include-pch.""",
     attrs = {
         "copts": attr.string_list(doc = "Options of the compiler. Those of a source that uses the headers must be the same."),
         "headers": attr.string_list(doc = "As in #include <...>."),
