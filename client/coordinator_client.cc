@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/text/near_name.h"
 #include "wire/channel.h"
 #include "wire/grpc_status.h"
@@ -28,9 +29,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Clu
   grpc::ChannelArguments arguments;
   // We never reach the nodes of a cluster through a web proxy.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A restarted coordinator is back within seconds, but gRPC's default backoff grows to two minutes.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  SetReconnect(arguments, absl::Milliseconds(200));
   // gRPC would share one connection between channels to one address, but each stream needs its own.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kBytesMax);

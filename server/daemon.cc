@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/heartbeat.h"
 #include "server/coordinator/instant.h"
@@ -159,10 +160,7 @@ absl::Status ServerDaemon::Advertise(uint16_t port) {
     heartbeat.channel = server_->InProcessChannel({});
   } else {
     grpc::ChannelArguments arguments;
-    // In spite of its name this limits one attempt to connect.
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 500);
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+    SetReconnect(arguments, absl::Milliseconds(500));
     heartbeat.channel = OpenChannel(options_.coordinator, arguments, options_.token.ForCalls());
   }
   heartbeat_ = std::make_unique<Heartbeat>(std::move(heartbeat));

@@ -45,6 +45,13 @@ class AddCredentialFactory final : public ClientInterceptorFactoryInterface {
 
 }  // namespace
 
+void SetReconnect(grpc::ChannelArguments& arguments, absl::Duration first_pause) {
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(first_pause)));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // In spite of its name this limits one attempt.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
+}
+
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const grpc::ChannelArguments& arguments,
                                            const CallCredential& credential) {
   if (credential.secret.empty())

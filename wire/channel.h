@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "wire/cluster_token.h"
 
 namespace hooke {
@@ -21,6 +22,11 @@ constexpr char kJobKey[] = "hooke-job";                // CallCredential.job_id;
 // channel does not connect yet.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const grpc::ChannelArguments& arguments,
                                            const CallCredential& credential);
+
+// For callers that wait until a connection stands. After a failed attempt to connect, the channel pauses for
+// `first_pause`, and later for up to a second: a restarted daemon is back within seconds, while gRPC's own pauses grow
+// to two minutes. An attempt may take 2 s. It needs two round trips, and more on a busy machine.
+void SetReconnect(grpc::ChannelArguments& arguments, absl::Duration first_pause);
 
 }  // namespace hooke
 
