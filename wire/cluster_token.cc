@@ -85,7 +85,9 @@ absl::StatusOr<ClusterToken> ReadClusterToken(const std::string& path) {
   if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
     return Refuse(absl::StatusCode::kInvalidArgument, path, "is no regular file");
   }
-  if ((info.st_mode & 077) != 0) {
+  // systemd and Kubernetes hand a secret to a service as a file of root that the service's group may read.
+  const bool of_root = info.st_uid == 0 && geteuid() != 0;
+  if ((info.st_mode & (of_root ? 037 : 077)) != 0) {
     return Refuse(absl::StatusCode::kPermissionDenied, path,
                   absl::StrCat("is open to others than its owner; run `chmod 600 ", path,
                                "`, and make a new token if others may have read this one"));

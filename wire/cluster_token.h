@@ -42,8 +42,8 @@ class ClusterToken {
 
 // Reads a token file: one line of 16 to 4096 printable ASCII characters without spaces. An empty path gives no token.
 // NOT_FOUND: there is no such file. PERMISSION_DENIED: it cannot be read, its mode gives rights to others than its
-// owner, or it belongs to neither this user nor root. INVALID_ARGUMENT: it does not hold a token. The errors name the
-// file and the fault.
+// owner, or it belongs to neither this user nor root. If it is root's and this user is not root, its group may read it.
+// INVALID_ARGUMENT: it does not hold a token. The errors name the file and the fault.
 absl::StatusOr<ClusterToken> ReadClusterToken(const std::string& path);
 
 }  // namespace hooke

@@ -1,6 +1,8 @@
 #include "wire/cluster_token.h"
 
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -76,6 +78,31 @@ TEST_F(TokenFileTest, IsForItsOwnerOnly) {
     EXPECT_THAT(std::string(status.message()), HasSubstr("chmod 600 " + path_));
   }
   EXPECT_TRUE(Read(kSecret, 0400).ok());
+}
+
+// Root may let a group read its token file: so does systemd with credentials, and Kubernetes with secrets. No group may
+// change it.
+TEST(TokenFileOfRootTest, MayBeReadByItsGroup) {
+  constexpr gid_t kNobody = 65534;
+  if (geteuid() != 0) GTEST_SKIP() << "not root: only root can give a file of its own to others";
+  // Others must reach the file, which they may not in the folder of the test.
+  std::string path = "/dev/shm/hooke-token-XXXXXX";
+  const int file = mkstemp(path.data());
+  ASSERT_GE(file, 0);
+  ASSERT_EQ(write(file, kSecret, sizeof kSecret - 1), static_cast<ssize_t>(sizeof kSecret - 1));
+  ASSERT_EQ(fchown(file, 0, kNobody), 0);
+  for (const mode_t mode : {0440, 0640, 0460, 0660, 0444, 0450}) {
+    ASSERT_EQ(fchmod(file, mode), 0);
+    ASSERT_EQ(setegid(kNobody), 0);
+    ASSERT_EQ(seteuid(kNobody), 0);
+    const absl::Status status = ReadClusterToken(path).status();
+    ASSERT_EQ(seteuid(0), 0);
+    ASSERT_EQ(setegid(0), 0);
+    EXPECT_EQ(status.ok(), mode == 0440 || mode == 0640) << status;
+    EXPECT_EQ(ReadClusterToken(path).status().code(), absl::StatusCode::kPermissionDenied) << "root's own";
+  }
+  close(file);
+  unlink(path.c_str());
 }
 
 TEST(ClusterTokenTest, KnowsWhatItMade) {
