@@ -1,0 +1,104 @@
+"""A Slurm of two nodes on this machine, for tests. All its files are in one folder. Run it in network and process namespaces of its own: its ports are
+fixed, and its processes are then gone with the first one. Needs root."""
+
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import time
+
+# Daemons and tools of the system are in /usr/sbin, which not every PATH has.
+os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue")
+START_SECONDS = 30
+CONFIGURATION = """ClusterName=test
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort=6817
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/%n.pid
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+SchedulerParameters=sched_interval=1,bf_interval=1
+KillWait=10
+NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port=6821 CPUs={cpus}
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=6822 CPUs={cpus}
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+def missing():
+    """Returns the reason why no Slurm can run here; None if one can."""
+    for program in PROGRAMS:
+        if shutil.which(program) is None:
+            return f"no program {program}: install the packages slurm-wlm and munge, as deploy/install-deps --ci does"
+    return None if os.geteuid() == 0 else "not root"
+
+
+class SlurmCluster:
+    """Two nodes of `cpus` CPUs each. `environment` is that of its commands and daemons."""
+
+    def __init__(self, folder, cpus):
+        self.folder, self.daemons = pathlib.Path(folder), []
+        self.folder.chmod(0o755)
+        (self.folder / "state").mkdir()
+        configuration = self.folder / "slurm.conf"
+        configuration.write_text(CONFIGURATION.format(host=socket.gethostname().split(".")[0], folder=folder, cpus=cpus))
+        self.environment = {**os.environ, "SLURM_CONF": str(configuration)}
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+
+    def start(self):
+        names = {"key-file": "munge.key", "socket": "munge.socket", "pid-file": "munge.pid", "log-file": "munge.log", "seed-file": "munge.seed"}
+        self.daemon("munged", "--foreground", *(f"--{flag}={self.folder / name}" for flag, name in names.items()))
+        self.wait_for("munge's socket", (self.folder / "munge.socket").exists)
+        self.daemon("slurmctld", "-D")
+        for node in ("n0", "n1"):
+            self.daemon("slurmd", "-D", "-N", node)
+        self.wait_for("two idle nodes", lambda: self.call("sinfo", "-h", "-o", "%T %D", check=False).split() == ["idle", "2"])
+
+    def daemon(self, *command):
+        with open(self.folder / f"{command[0]}.log", "ab") as log:
+            self.daemons.append(subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+
+    def stop(self):
+        for process in reversed(self.daemons):
+            process.terminate()
+        for process in self.daemons:
+            process.wait(START_SECONDS)
+
+    def call(self, *command, check=True, **more):
+        result = subprocess.run(command, env={**self.environment, **more}, cwd=self.folder, capture_output=True, text=True, timeout=60)
+        if check and result.returncode != 0:
+            raise AssertionError(f"{' '.join(command)}: {result.returncode}: {result.stdout}{result.stderr}")
+        return result.stdout
+
+    def submit(self, *arguments, **more):
+        """Returns the id of the job."""
+        return self.call("sbatch", "--parsable", *map(str, arguments), **more).strip()
+
+    def job(self, job_id):
+        """Returns what Slurm says of a job, key -> value."""
+        return dict(word.split("=", 1) for word in self.call("scontrol", "show", "job", job_id).split() if "=" in word)
+
+    def wait_for(self, what, condition, seconds=START_SECONDS):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.1)
+        raise AssertionError(f"{what}: not within {seconds} s{self.logs()}")
+
+    def logs(self):
+        return "".join(f"\n== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.folder.glob("*.log")))
