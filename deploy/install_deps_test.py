@@ -62,6 +62,34 @@ class InstallDeps(unittest.TestCase):
         self.assertTrue(update.endswith(" update"), update)
         self.assertIn(" install -y --no-install-recommends bazel-bootstrap ", install)
 
+    def test_run_installs_what_the_programs_need_only(self):
+        self.machine("not-installed")
+        self.assertEqual(self.run_plain("--run").returncode, 0)
+        install = (self.folder / "asked").read_text().splitlines()[1].split()
+        self.assertTrue({"libtorch1.13", "openmpi-bin"} <= set(install), install)
+        self.assertEqual([package for package in install if package.endswith("-dev") or package.startswith("bazel")], [])
+
+    def test_no_daemon_is_started_by_the_packages_of_ci(self):
+        self.machine("not-installed")
+        self.program("id", "#!/bin/sh\necho 1000\n")
+        # What would be done as root is written down. Only apt-get, which is not the real one either, runs.
+        self.program("sudo", '#!/bin/sh\necho "$*" >>"$(dirname "$0")/sudo.asked"\ncase $1 in apt-get) exec "$@" ;; tee) cat >/dev/null ;; esac\n')
+        result = self.run_plain("--ci")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        asked = [line for line in (self.folder / "sudo.asked").read_text().splitlines() if not line.endswith(" update")]
+        there = pathlib.Path("/usr/sbin/policy-rc.d").exists()
+        around = [] if there else ["tee /usr/sbin/policy-rc.d", "chmod 755 /usr/sbin/policy-rc.d", "rm -f /usr/sbin/policy-rc.d"]
+        self.assertEqual([line for line in asked if "policy-rc.d" in line], around)
+        install = [line for line in asked if " install " in line]
+        self.assertIn(" slurm-wlm ", install[0])
+        self.assertEqual(asked, [*around[:2], *install, *around[2:]])
+
+    def test_an_unknown_argument_is_refused(self):
+        self.machine("not-installed")
+        result = self.run_plain("--runs")
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn("use --check, --ci, --run or nothing", result.stderr)
+
     def test_a_failure_of_apt_get_shows_its_last_lines(self):
         self.machine("not-installed", apt_status=100)
         result = self.run_plain()
