@@ -27,7 +27,7 @@ import skips  # noqa: E402
 PROGRAMS = pathlib.Path("bin/hooke").resolve().parent
 DATA = "/usr/share/datasets/fashion-mnist/t10k"
 SERVERS, WORKERS = 2, 2
-WAIT_SECONDS = 60
+WAIT_SECONDS = 120
 TOKEN = "0123456789abcdef0123456789abcdef\n"
 JOB = f"""name: pods
 model: mlp

@@ -41,7 +41,7 @@ def missing():
     for program in PROGRAMS:
         if shutil.which(program) is None:
             return f"no program {program}: install the packages slurm-wlm and munge, as deploy/install-deps --ci does"
-    return None if os.geteuid() == 0 else "not root"
+    return None if os.geteuid() == 0 else "daemons of Slurm need root"
 
 
 class SlurmCluster:

@@ -25,7 +25,7 @@ INSIDE = "HOOKE_SLURM_TEST_INSIDE"
 DATA = "/usr/share/datasets/fashion-mnist/t10k"
 ADDRESS = "127.0.0.1:7411"
 CPUS = 2
-WAIT_SECONDS = 90
+WAIT_SECONDS = 180
 JOB = f"""name: pilot
 model: mlp
 data: {{format: idx, train: {DATA}, test: {DATA}}}
