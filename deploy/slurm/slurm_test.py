@@ -4,12 +4,15 @@
 All of it runs in namespaces of its own: network, processes, host name, mounts. So its ports are fixed, and no process outlives the test.
 """
 
+import contextlib
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into bin/.
@@ -65,16 +68,31 @@ def prepare_namespaces():
 
 
 def processes():
-    """Returns the names of all processes of the namespace that are not dead."""
-    names = []
+    """Returns process id -> name of all processes of the namespace that are not dead, without this one."""
+    found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             state = (path / "stat").read_text().rsplit(")", 1)[1].split()[0]
-            if state != "Z":
-                names.append((path / "comm").read_text().strip())
+            if state != "Z" and int(path.name) != os.getpid():
+                found[int(path.name)] = (path / "comm").read_text().strip()
         except OSError:
             pass
-    return sorted(names)
+    return found
+
+
+def names():
+    return sorted(processes().values())
+
+
+def end_all():
+    """Ends what a failed test has left, all of it in this namespace, so that nothing writes into the test's folder while that is removed."""
+    if os.getpid() != 1:
+        raise AssertionError("this process is not the first of a namespace of its own")
+    deadline = time.monotonic() + WAIT_SECONDS
+    while processes() and time.monotonic() < deadline:
+        for pid in processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 class Pilot(unittest.TestCase):
@@ -84,6 +102,7 @@ class Pilot(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="hooke-slurm-", dir="/tmp")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+        self.addCleanup(end_all)
         self.slurm = slurm_cluster.SlurmCluster(self.folder, CPUS)
         self.addCleanup(self.slurm.stop)
         self.slurm.start()
@@ -95,7 +114,7 @@ class Pilot(unittest.TestCase):
         self.slurm.daemon(
             str(PROGRAMS / "hooke-server"), f"--listen={ADDRESS}", "--lease=5s", f"--state-dir={self.folder}/server", f"--token-file={self.token}"
         )
-        self.before = processes()
+        self.before = names()
 
     def pilot(self, *arguments, path=True, **more):
         """Submits worker.sbatch for both nodes, with `arguments` for sbatch. Returns its job id."""
@@ -139,7 +158,7 @@ class Pilot(unittest.TestCase):
 
     def check_nothing_is_left(self):
         self.wait_for("Slurm's queue is empty", lambda: self.slurm.call("squeue", "--noheader") == "")
-        self.wait_for(f"no process is left of {processes()}", lambda: processes() == self.before)
+        self.wait_for(f"no process is left of {names()}", lambda: names() == self.before)
         self.assertEqual([path.name for path in self.temporary.iterdir()], [])
         self.assertEqual([path.name for path in pathlib.Path("/dev/shm").glob("hooke-*")], [])
 
