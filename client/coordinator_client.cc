@@ -91,9 +91,9 @@ absl::Status CoordinatorClient::Explain(const absl::Status& status) const {
                                                  ConnectionTrouble(std::string(status.message())),
                                                  "; is hooke-server running there? (--coordinator chooses another)"));
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::DeadlineExceededError(absl::StrCat("the coordinator at ", address_, " has not answered within ",
-                                                      absl::FormatDuration(call_limit_),
-                                                      "; it may still do what it was asked. `hooke doctor` looks at it"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("the coordinator at ", address_, " has not answered within ", absl::FormatDuration(call_limit_),
+                       "; it may still do what it was asked. `hooke doctor` looks at it"));
     case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(
           absl::StrCat("what listens at ", address_,
@@ -209,7 +209,8 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
     } else if (!absl::IsOutOfRange(rank.status())) {
       return ExplainAbout(job_id, rank.status());
     } else if (ranks.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has no profile any more; `hooke jobs` shows whether it is still known"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("job ", job_id, " has no profile any more; `hooke jobs` shows whether it is still known"));
     } else {
       return ranks;
     }

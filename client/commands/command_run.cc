@@ -145,9 +145,10 @@ absl::Status GoesOn(const Invocation& invocation, LocalCluster* cluster, Interru
   if (interrupts.WaitFor(absl::ZeroDuration()).has_value()) return absl::CancelledError("interrupted");
   if (cluster == nullptr) return absl::OkStatus();
   for (const std::string& text : cluster->NewlyEnded()) *invocation.err << "hooke: " << text << std::endl;
-  return cluster->coordinator_runs() ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(
-                                                                        "the run's coordinator has ended; its log is in ",
-                                                                        cluster->state_dir(), "/logs"));
+  return cluster->coordinator_runs()
+             ? absl::OkStatus()
+             : absl::UnavailableError(
+                   absl::StrCat("the run's coordinator has ended; its log is in ", cluster->state_dir(), "/logs"));
 }
 
 int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,

@@ -52,7 +52,8 @@ absl::StatusOr<JobFile> ReadStandardInput(const Invocation& invocation) {
   }
   std::string text(kJobFileBytesMax + 1, '\0');
   invocation.in->read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (invocation.in->bad()) return absl::FailedPreconditionError(absl::StrCat(kStandardInput, ": cannot be read; name a job file"));
+  if (invocation.in->bad())
+    return absl::FailedPreconditionError(absl::StrCat(kStandardInput, ": cannot be read; name a job file"));
   text.resize(static_cast<size_t>(invocation.in->gcount()));
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::current_path(error);

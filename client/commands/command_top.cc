@@ -110,7 +110,8 @@ void AddTopCommand(Command& program, Invocation& invocation) {
   command.Footer(
       "On a terminal the picture is drawn in place until Ctrl-C (exit code 0). Into a file or a pipe goes one picture; "
       "with --interval alone they go on until Ctrl-C. With --output json each is an object on a line.\n"
-      "Rates are means over the last 5 seconds. EXCH/S counts exchanges of groups; each is one with every server of the "
+      "Rates are means over the last 5 seconds. EXCH/S counts exchanges of groups; each is one with every server of "
+      "the "
       "job.\n"
       "While the coordinator is away the picture stays, grey, and the first line says since when and why.");
   command.Action([&invocation, flags, &command] { return Top(invocation, *flags, command); });

@@ -54,15 +54,15 @@ Finding CheckCoordinator(const ClusterValues& cluster) {
   const absl::Status& status = cluster.connected.ok() ? cluster.answered : cluster.connected;
   if (absl::IsUnauthenticated(status)) return Ok(check, absl::StrCat(who, " answers, but refuses this token"));
   if (!status.ok()) {
-    return Fault(check, std::string(status.message()),
-                 {absl::StrCat("is it alive? on its machine: `ss -ltnp | grep ",
-                               cluster.address.substr(cluster.address.rfind(':')),
-                               "`, `ps -o pid,stat,args -C hooke-server`"),
-                  "a process in state T is stopped: `kill -CONT PID`; one that is gone: start hooke-server, or `hooke "
-                  "up`"});
+    return Fault(
+        check, std::string(status.message()),
+        {absl::StrCat("is it alive? on its machine: `ss -ltnp | grep ",
+                      cluster.address.substr(cluster.address.rfind(':')), "`, `ps -o pid,stat,args -C hooke-server`"),
+         "a process in state T is stopped: `kill -CONT PID`; one that is gone: start hooke-server, or `hooke "
+         "up`"});
   }
-  const std::string found = absl::StrCat(who, " answers in ", absl::FormatDuration(absl::Trunc(
-                                                                  cluster.round_trip, absl::Microseconds(10))));
+  const std::string found =
+      absl::StrCat(who, " answers in ", absl::FormatDuration(absl::Trunc(cluster.round_trip, absl::Microseconds(10))));
   if (cluster.round_trip < kSlowAnswer) return Ok(check, found);
   return Warning(check, found,
                  {absl::StrCat("`ping ", cluster.address.substr(0, cluster.address.rfind(':')),
@@ -163,10 +163,10 @@ Finding CheckJobs(const ClusterValues& cluster) {
   const absl::Duration waits = absl::Milliseconds(longest->now_unix_ms() - longest->submitted_unix_ms());
   absl::StrAppend(&found, "; ", longest->job_id(), " waits for ", DurationText(waits), ": ", longest->reason());
   if (waits < kLongWait) return Ok(check, found);
-  return Warning(check, found,
-                 {absl::StrCat("hooke jobs ", longest->job_id(),
-                               "    # what it asks for; `hooke nodes` shows what there is"),
-                  "add workers or slots, or `hooke cancel` what is not needed"});
+  return Warning(
+      check, found,
+      {absl::StrCat("hooke jobs ", longest->job_id(), "    # what it asks for; `hooke nodes` shows what there is"),
+       "add workers or slots, or `hooke cancel` what is not needed"});
 }
 
 }  // namespace
@@ -181,8 +181,7 @@ std::optional<ClockDifference> CoordinatorClock(const ClusterValues& cluster) {
   // A status was made between the question and its answer. The newest heartbeat came a little earlier.
   const bool exact = status_ms >= heard_ms;
   const absl::Time theirs = absl::FromUnixMillis(std::max(status_ms, heard_ms));
-  return ClockDifference{theirs - cluster.told,
-                         theirs - cluster.asked + (exact ? absl::ZeroDuration() : kHeartbeat)};
+  return ClockDifference{theirs - cluster.told, theirs - cluster.asked + (exact ? absl::ZeroDuration() : kHeartbeat)};
 }
 
 Findings CheckCluster(const ClusterValues& cluster) {

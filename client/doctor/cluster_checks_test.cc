@@ -139,8 +139,10 @@ TEST(ClusterChecksTest, Clock) {
     const char* found;
     Level level;
   } cases[] = {
-      {500, 0, "fits", Level::kOk},        {3500, 0, "fits", Level::kOk},
-      {-500, -5, "fits", Level::kOk},      {60'000, 0, "at least 58 s behind", Level::kWarning},
+      {500, 0, "fits", Level::kOk},
+      {3500, 0, "fits", Level::kOk},
+      {-500, -5, "fits", Level::kOk},
+      {60'000, 0, "at least 58 s behind", Level::kWarning},
       {-60'000, 0, "at least 60 s ahead of", Level::kWarning},
       {61'000, 60'000, "at least 60 s behind", Level::kWarning},
   };

@@ -20,10 +20,10 @@ constexpr int kRoundTrips = 3;
 }  // namespace
 
 Findings CheckMachine(const MachineValues& machine) {
-  return {CheckPrograms(machine),   CheckMpi(machine),          CheckMpiStart(machine),   CheckHostName(machine),
-          CheckInterfaces(machine), CheckPort(machine),         CheckCores(machine),      CheckMemory(machine),
-          CheckSharedMemory(machine), CheckOpenFiles(machine),  CheckProcesses(machine),  CheckClock(machine),
-          CheckStateSpace(machine), CheckStateSpeed(machine),   CheckBlas(machine),       CheckPython(machine),
+  return {CheckPrograms(machine),     CheckMpi(machine),        CheckMpiStart(machine),  CheckHostName(machine),
+          CheckInterfaces(machine),   CheckPort(machine),       CheckCores(machine),     CheckMemory(machine),
+          CheckSharedMemory(machine), CheckOpenFiles(machine),  CheckProcesses(machine), CheckClock(machine),
+          CheckStateSpace(machine),   CheckStateSpeed(machine), CheckBlas(machine),      CheckPython(machine),
           CheckGpu(machine)};
 }
 

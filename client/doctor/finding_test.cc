@@ -6,7 +6,8 @@
 namespace hooke {
 namespace {
 
-const Findings kSome = {Ok("cores", "2 CPUs"), Warning("host name", "\"vm\" does\x1bnot resolve", {"edit it", "or not"}),
+const Findings kSome = {Ok("cores", "2 CPUs"),
+                        Warning("host name", "\"vm\" does\x1bnot resolve", {"edit it", "or not"}),
                         Fault("MPI", "no mpirun", {"install it"})};
 
 // Each finding is a line, with its advice below. Text from programs cannot steer the terminal.

@@ -104,8 +104,8 @@ Finding CheckLimit(const MachineValues& machine, const LimitNeed& need) {
 Finding CheckHostName(const MachineValues& machine) {
   const std::string check = "host name";
   const std::string& name = machine.host_name;
-  const std::vector<std::string> advice = {
-      absl::StrCat("echo '127.0.1.1 ", name, "' | sudo tee -a /etc/hosts    # else each start may take seconds longer")};
+  const std::vector<std::string> advice = {absl::StrCat(
+      "echo '127.0.1.1 ", name, "' | sudo tee -a /etc/hosts    # else each start may take seconds longer")};
   const CommandOutcome& lookup = machine.host_lookup;
   if (name.empty()) return Warning(check, "this machine has none", {"sudo hostname NAME"});
   const std::string quoted = absl::StrCat("\"", name, "\"");
@@ -143,12 +143,12 @@ Finding CheckCores(const MachineValues& machine) {
   const std::optional<double> limit = CgroupCpus(machine.cgroup);
   if (!limit.has_value() || *limit >= own) return Ok(check, found);
   const int slots = std::max(1, static_cast<int>(std::floor(*limit)));
-  return Warning(check,
-                 absl::StrFormat("%s, but the cgroup gives the time of %.2f: a worker would offer %d slots", found,
-                                 *limit, own),
-                 {absl::StrCat("hooke-worker --slots ", slots, " --bind none"),
-                  absl::StrCat("or raise the limit: `docker run --cpus ", own, "`, `resources.limits.cpu` of the pod, ",
-                               "`CPUQuota=` of the unit")});
+  return Warning(
+      check,
+      absl::StrFormat("%s, but the cgroup gives the time of %.2f: a worker would offer %d slots", found, *limit, own),
+      {absl::StrCat("hooke-worker --slots ", slots, " --bind none"),
+       absl::StrCat("or raise the limit: `docker run --cpus ", own, "`, `resources.limits.cpu` of the pod, ",
+                    "`CPUQuota=` of the unit")});
 }
 
 Finding CheckMemory(const MachineValues& machine) {
@@ -166,8 +166,8 @@ Finding CheckMemory(const MachineValues& machine) {
     free = left;
     limited = absl::StrCat(", of the ", BytesText(limit), " that the cgroup allows");
   }
-  const std::string found = absl::StrCat(
-      BytesText(free), " are free", limited.empty() ? absl::StrCat(" of ", BytesText(*total)) : limited);
+  const std::string found =
+      absl::StrCat(BytesText(free), " are free", limited.empty() ? absl::StrCat(" of ", BytesText(*total)) : limited);
   if (free >= kMemoryWanted) return Ok(check, found);
   return Warning(check, absl::StrCat(found, "; a rank with LibTorch takes about 0.3 GiB before its model"),
                  {"`ps aux --sort -rss | head` names the largest processes; end some, or raise the limit"});
@@ -239,7 +239,8 @@ Finding CheckClock(const MachineValues& machine) {
 Finding CheckPort(const MachineValues& machine) {
   const std::string check = absl::StrCat("port ", machine.port);
   if (machine.port_is_free) return Ok(check, "is free for hooke-server");
-  if (absl::StartsWith(machine.port_owner, "hooke-server")) return Ok(check, absl::StrCat(machine.port_owner, " has it"));
+  if (absl::StartsWith(machine.port_owner, "hooke-server"))
+    return Ok(check, absl::StrCat(machine.port_owner, " has it"));
   const std::string owner = machine.port_owner.empty() ? "another user's program" : machine.port_owner;
   return Warning(check, absl::StrCat(owner, " has it, so that hooke-server cannot listen there"),
                  {absl::StrCat("hooke-server --listen 127.0.0.1:0    # a free port; `ss -ltnp sport = :", machine.port,
@@ -285,7 +286,8 @@ Finding CheckStateSpeed(const MachineValues& machine) {
   const CommandOutcome& writes = machine.state_writes;
   if (folder.empty()) return Ok(check, "not tried: no state folder is known");
   if (writes.timed_out) {
-    return Fault(check, absl::StrCat(folder, ": ", kStateWrites, " small writes take more than ", SecondsText(writes.took)),
+    return Fault(check,
+                 absl::StrCat(folder, ": ", kStateWrites, " small writes take more than ", SecondsText(writes.took)),
                  {"put the state folder on a local disk: --state-dir DIR"});
   }
   const std::optional<double> seconds = ParseDdSeconds(writes.output);

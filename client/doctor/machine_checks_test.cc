@@ -66,7 +66,8 @@ TEST(MachineChecksTest, HostName) {
       {"a comment", HostValues("10.0.0.7 a # node7\n", Failed(2)), Level::kWarning, "does not resolve after 2.0 s",
        "127.0.1.1 node7"},
       {"only an address", HostValues("node7\n", Failed(-1, "", true)), Level::kWarning, "within 2.0 s", "127.0.1.1"},
-      {"a quick name server", HostValues("", Printed("10.0.0.7 STREAM node7")), Level::kOk, "name server in 0.01 s", ""},
+      {"a quick name server", HostValues("", Printed("10.0.0.7 STREAM node7")), Level::kOk, "name server in 0.01 s",
+       ""},
       {"no getent", HostValues("", Failed(127)), Level::kWarning, "is not in /etc/hosts", "127.0.1.1"},
   };
   for (const Case& one : cases) Expect(one, CheckHostName(one.machine));
@@ -129,7 +130,8 @@ TEST(MachineChecksTest, SharedMemory) {
       {"a container's", SharedValues(Printed("x\n67108864 67108864\n"), {}), Level::kWarning, "64 MiB of 64 MiB",
        "remount"},
       {"full", SharedValues(Printed("x\n67108864 0\n"), {}), Level::kFault, "0 MiB of 64 MiB", "remount"},
-      {"none", SharedValues(Failed(1, "df: /dev/shm: No such file"), {}), Level::kFault, "there is none", "mount -t tmpfs"},
+      {"none", SharedValues(Failed(1, "df: /dev/shm: No such file"), {}), Level::kFault, "there is none",
+       "mount -t tmpfs"},
       {"leftover", SharedValues(Printed(df), {left}), Level::kWarning, "1 entry that a killed worker has left",
        "rm -r /dev/shm/hooke-Ab12xY"},
       {"many", SharedValues(Printed(df), {left, left, left, left, left}), Level::kWarning, "5 entries", "and 2 more"},
@@ -150,11 +152,13 @@ TEST(MachineChecksTest, Leftovers) {
 TEST(MachineChecksTest, Limits) {
   MachineValues machine;
   machine.own_limits = kLimits;
-  Expect({"soft", {}, Level::kWarning, "soft limit 1024, hard limit 524288", "ulimit -n 4096"}, CheckOpenFiles(machine));
+  Expect({"soft", {}, Level::kWarning, "soft limit 1024, hard limit 524288", "ulimit -n 4096"},
+         CheckOpenFiles(machine));
   Expect({"enough", {}, Level::kOk, "soft limit 63000", ""}, CheckProcesses(machine));
   machine.own_limits =
       "Max open files            1024  2048   files\nMax processes             unlimited  unlimited    processes\n";
-  Expect({"hard", {}, Level::kWarning, "hard limit 2048", "/etc/security/limits.d/hooke.conf"}, CheckOpenFiles(machine));
+  Expect({"hard", {}, Level::kWarning, "hard limit 2048", "/etc/security/limits.d/hooke.conf"},
+         CheckOpenFiles(machine));
   Expect({"unlimited", {}, Level::kOk, "soft limit unlimited", ""}, CheckProcesses(machine));
   machine.own_limits = "nonsense";
   Expect({"not told", {}, Level::kOk, "does not tell", ""}, CheckOpenFiles(machine));
@@ -200,7 +204,8 @@ TEST(MachineChecksTest, StateFolder) {
       {"to be made", StateValues("/home/me", roomy, written), Level::kOk, "(to be made in /home/me)", ""},
       {"little", StateValues("/home/me/.hooke", Printed("x\n1073741824 1073741824\n"), written), Level::kWarning,
        "1.0 GiB of", "--state-dir"},
-      {"full", StateValues("/home/me/.hooke", Printed("x\n1073741824 1\n"), written), Level::kFault, "0 MiB of", "du -sh"},
+      {"full", StateValues("/home/me/.hooke", Printed("x\n1073741824 1\n"), written), Level::kFault, "0 MiB of",
+       "du -sh"},
       {"hangs", StateValues("/home/me/.hooke", Failed(-1, "", true), written), Level::kFault, "does not answer",
        "--state-dir"},
       {"no df", StateValues("/home/me/.hooke", Failed(1, "df: no\n"), written), Level::kFault, "df: no", "--state-dir"},
@@ -212,8 +217,8 @@ TEST(MachineChecksTest, StateFolder) {
       {"slow", StateValues("/s", roomy, Printed("65536 bytes copied, 1.6 s, 41 kB/s")), Level::kWarning, "100.0 ms",
        "faster disk"},
       {"hangs", StateValues("/s", roomy, Failed(-1, "", true)), Level::kFault, "more than 2.0 s", "local disk"},
-      {"forbidden", StateValues("/s", roomy, Failed(1, "dd: failed to open '/s/x': Permission denied\n")), Level::kFault,
-       "cannot be written: dd: failed to open", "sudo chown"},
+      {"forbidden", StateValues("/s", roomy, Failed(1, "dd: failed to open '/s/x': Permission denied\n")),
+       Level::kFault, "cannot be written: dd: failed to open", "sudo chown"},
   };
   for (const Case& one : speeds) Expect(one, CheckStateSpeed(one.machine));
 }

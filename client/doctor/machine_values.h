@@ -65,32 +65,32 @@ struct MachineValues {
   std::vector<std::string> missing_programs;
   CommandOutcome worker_describe;  // hooke-worker --describe.
   CommandOutcome mpirun_version;
-  CommandOutcome mpirun_start;     // Two processes that each print kStartedWord.
-  CommandOutcome rank_libraries;   // ldd hooke-rank.
-  std::string blas_path;           // Where libblas.so.3 of `rank_libraries` really lies; empty: it has none.
-  CommandOutcome python;           // kPythonScript.
-  CommandOutcome nvidia_smi;       // nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-  bool nvidia_device = false;      // There is a /dev/nvidiactl.
-  CommandOutcome shared_libraries; // ldconfig -p
-  CommandOutcome nvcc;             // nvcc --version
+  CommandOutcome mpirun_start;      // Two processes that each print kStartedWord.
+  CommandOutcome rank_libraries;    // ldd hooke-rank.
+  std::string blas_path;            // Where libblas.so.3 of `rank_libraries` really lies; empty: it has none.
+  CommandOutcome python;            // kPythonScript.
+  CommandOutcome nvidia_smi;        // nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+  bool nvidia_device = false;       // There is a /dev/nvidiactl.
+  CommandOutcome shared_libraries;  // ldconfig -p
+  CommandOutcome nvcc;              // nvcc --version
 
   std::string host_name;
-  std::string etc_hosts;        // The text of /etc/hosts.
-  CommandOutcome host_lookup;   // getent ahosts HOST_NAME
+  std::string etc_hosts;       // The text of /etc/hosts.
+  CommandOutcome host_lookup;  // getent ahosts HOST_NAME
 
   int online_cpus = 0;
   int own_cpus = 0;  // In the affinity mask.
   CgroupLimits cgroup;
-  std::string meminfo;      // The text of /proc/meminfo.
-  std::string own_limits;   // The text of /proc/self/limits.
+  std::string meminfo;                 // The text of /proc/meminfo.
+  std::string own_limits;              // The text of /proc/self/limits.
   CommandOutcome shared_memory_space;  // df of /dev/shm.
   std::vector<SharedEntry> shared_entries;
 
   std::optional<bool> clock_synchronised;  // nullopt: the kernel does not tell.
 
-  int port = 0;             // Where hooke-server would listen, or does.
+  int port = 0;  // Where hooke-server would listen, or does.
   bool port_is_free = true;
-  std::string port_owner;   // Like "hooke-server (pid 12)"; empty: not known.
+  std::string port_owner;  // Like "hooke-server (pid 12)"; empty: not known.
 
   std::string state_dir;
   std::string state_probe_dir;  // state_dir, or if that does not exist, its nearest folder that does.

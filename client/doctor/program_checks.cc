@@ -77,12 +77,11 @@ Finding CheckPrograms(const MachineValues& machine) {
   const std::string check = "programs";
   const std::string& folder = machine.programs_dir;
   if (!machine.missing_programs.empty()) {
-    return Fault(check,
-                 absl::StrCat(absl::StrJoin(machine.missing_programs, ", "), machine.missing_programs.size() == 1
-                                                                                 ? " is not in "
-                                                                                 : " are not in ",
-                              folder, ", beside hooke"),
-                 {"bazel build //:programs    # in Hooke's source; then call bazel-bin/bin/hooke"});
+    return Fault(
+        check,
+        absl::StrCat(absl::StrJoin(machine.missing_programs, ", "),
+                     machine.missing_programs.size() == 1 ? " is not in " : " are not in ", folder, ", beside hooke"),
+        {"bazel build //:programs    # in Hooke's source; then call bazel-bin/bin/hooke"});
   }
   if (!machine.worker_describe.ok()) {
     return Fault(check, absl::StrCat("hooke-worker does not start: ", LastLine(machine.worker_describe.output)),
@@ -130,10 +129,9 @@ Finding CheckMpiStart(const MachineValues& machine) {
   const std::string check = "MPI start";
   const CommandOutcome& start = machine.mpirun_start;
   const WorkerDescription worker = ParseWorkerDescription(machine.worker_describe.output);
-  const std::string by_hand = absl::StrCat("look at it by hand: ", worker.mpirun.empty() ? "mpirun" : worker.mpirun,
-                                           MpiFamily(machine.mpirun_version.output) == "openmpi"
-                                               ? " --oversubscribe -n 2 hostname"
-                                               : " -n 2 hostname");
+  const std::string by_hand = absl::StrCat(
+      "look at it by hand: ", worker.mpirun.empty() ? "mpirun" : worker.mpirun,
+      MpiFamily(machine.mpirun_version.output) == "openmpi" ? " --oversubscribe -n 2 hostname" : " -n 2 hostname");
   if (start.missing()) return Fault(check, "not tried: there is no mpirun", {"mend the line about MPI first"});
   if (start.timed_out) {
     return Fault(check, absl::StrCat("mpirun has not started 2 processes within ", SecondsText(start.took)),
@@ -191,8 +189,10 @@ Finding CheckBlas(const MachineValues& machine) {
   }
   const std::string& path = machine.blas_path;
   if (path.empty()) return Ok(check, "LibTorch brings its own");
-  for (const auto& [part, name] : {std::pair<const char*, const char*>{"openblas", "OpenBLAS"}, {"mkl", "MKL"},
-                                   {"blis", "BLIS"}, {"atlas", "ATLAS"}}) {
+  for (const auto& [part, name] : {std::pair<const char*, const char*>{"openblas", "OpenBLAS"},
+                                   {"mkl", "MKL"},
+                                   {"blis", "BLIS"},
+                                   {"atlas", "ATLAS"}}) {
     if (absl::StrContains(path, part)) return Ok(check, absl::StrCat("LibTorch uses ", name, ", ", path));
   }
   return Warning(check, absl::StrCat("LibTorch uses the reference BLAS, ", path, ": about 50 times slower"),
@@ -204,7 +204,8 @@ Finding CheckPython(const MachineValues& machine) {
   const std::string check = "Python";
   const CommandOutcome& python = machine.python;
   const std::string only = "only scripts of your own need it";
-  if (python.missing()) return Ok(check, absl::StrCat("no python3 on the PATH; ", only), {"sudo apt-get install python3"});
+  if (python.missing())
+    return Ok(check, absl::StrCat("no python3 on the PATH; ", only), {"sudo apt-get install python3"});
   if (!python.ok()) {
     return Warning(check, absl::StrCat("python3 fails: ", python.timed_out ? "no answer" : LastLine(python.output)),
                    {"python3 -c 'import sys'    # shows how"});
@@ -213,9 +214,9 @@ Finding CheckPython(const MachineValues& machine) {
       absl::StrSplit(ValueOf(python.output, "python"), absl::MaxSplits(' ', 1));
   const std::string torch = ValueOf(python.output, "torch");
   const std::string package = ValueOf(python.output, "hooke");
-  const std::string found = absl::StrCat(version.first, ", ", version.second, "; ",
-                                         torch == "-" ? "no torch" : absl::StrCat("torch ", torch), "; ",
-                                         package == "-" ? "no package hooke" : "package hooke");
+  const std::string found =
+      absl::StrCat(version.first, ", ", version.second, "; ", torch == "-" ? "no torch" : absl::StrCat("torch ", torch),
+                   "; ", package == "-" ? "no package hooke" : "package hooke");
   std::vector<std::string> numbers = absl::StrSplit(version.first, '.');
   int minor = 0;
   if (numbers.size() >= 2 && numbers[0] == "3" && absl::SimpleAtoi(numbers[1], &minor) && minor < 9) {
@@ -236,11 +237,13 @@ Finding CheckGpu(const MachineValues& machine) {
   const CommandOutcome& smi = machine.nvidia_smi;
   if (smi.missing()) {
     if (!machine.nvidia_device) return Ok(check, "no NVIDIA GPU; Hooke trains on the CPU");
-    return Warning(check, "there is /dev/nvidiactl, but no nvidia-smi on the PATH", {"sudo apt-get install nvidia-smi"});
+    return Warning(check, "there is /dev/nvidiactl, but no nvidia-smi on the PATH",
+                   {"sudo apt-get install nvidia-smi"});
   }
   if (!smi.ok()) {
-    return Fault(check, absl::StrCat("nvidia-smi ", smi.timed_out ? "does not answer" : "fails: ",
-                                     smi.timed_out ? "" : FirstLine(smi.output)),
+    return Fault(check,
+                 absl::StrCat("nvidia-smi ", smi.timed_out ? "does not answer" : "fails: ",
+                              smi.timed_out ? "" : FirstLine(smi.output)),
                  {"the driver does not fit the kernel, or is not loaded: sudo modprobe nvidia, or boot anew"});
   }
   const std::vector<absl::string_view> gpus = absl::StrSplit(smi.output, '\n', absl::SkipWhitespace());
@@ -251,7 +254,8 @@ Finding CheckGpu(const MachineValues& machine) {
     toolkit = "CUDA Toolkit";
     const std::string& text = machine.nvcc.output;
     const size_t release = text.find("release ");
-    if (release != std::string::npos) absl::StrAppend(&toolkit, " ", text.substr(release + 8, text.find(',', release) - release - 8));
+    if (release != std::string::npos)
+      absl::StrAppend(&toolkit, " ", text.substr(release + 8, text.find(',', release) - release - 8));
   }
   const std::string found = absl::StrCat(gpus.size(), " x ", gpus[0], "; ", nccl ? "NCCL; " : "no NCCL; ", toolkit);
   std::vector<std::string> advice;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_CLIENT_DOCTOR_PROGRAM_CHECKS_H_
 #define HOOKE_CLIENT_DOCTOR_PROGRAM_CHECKS_H_
 
-// Checks of the programs and libraries that a node needs: Hooke's own, MPI, the BLAS of LibTorch, Python, and those of a
-// GPU. Each function judges values that have been read. Pure.
+// Checks of the programs and libraries that a node needs: Hooke's own, MPI, the BLAS of LibTorch, Python, and those of
+// a GPU. Each function judges values that have been read. Pure.
 
 #include <string>
 

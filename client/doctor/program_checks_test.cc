@@ -40,8 +40,8 @@ MachineValues Healthy() {
   machine.worker_describe = Printed(kDescription);
   machine.mpirun_version = Printed(kOpenMpi);
   machine.mpirun_start = Printed(absl::StrCat(kStartedWord, "\n", kStartedWord, "\n"), absl::Milliseconds(300));
-  machine.rank_libraries = Printed(
-      "\tlinux-vdso.so.1 (0x7)\n\tlibblas.so.3 => /lib/x86_64-linux-gnu/libblas.so.3 (0x7f)\n");
+  machine.rank_libraries =
+      Printed("\tlinux-vdso.so.1 (0x7)\n\tlibblas.so.3 => /lib/x86_64-linux-gnu/libblas.so.3 (0x7f)\n");
   machine.blas_path = "/usr/lib/x86_64-linux-gnu/openblas-pthread/libblas.so.3";
   machine.python = Printed("python 3.11.2 /usr/bin/python3\ntorch 1.13.1\nhooke 0.1.0\n");
   machine.nvidia_smi = Failed(127);
@@ -71,12 +71,14 @@ TEST(ProgramChecksTest, Mpi) {
   MachineValues machine = Healthy();
   Expect(CheckMpi(machine), Level::kOk, "Open MPI 4.1.4, /usr/bin/mpirun.openmpi");
   machine.mpirun_version = Printed(kMpich);
-  Expect(CheckMpi(machine), Level::kFault, "MPICH 4.0.2, /usr/bin/mpirun.openmpi; but hooke-rank is linked with Open MPI",
+  Expect(CheckMpi(machine), Level::kFault,
+         "MPICH 4.0.2, /usr/bin/mpirun.openmpi; but hooke-rank is linked with Open MPI",
          "sudo apt-get install openmpi-bin ");
   machine.mpirun_version = Printed("Intel(R) MPI Library for Linux* OS, Version 2021.19\n");
   Expect(CheckMpi(machine), Level::kFault, "an MPI library that Hooke does not know", "openmpi-bin");
   machine.mpirun_version = Failed(127);
-  Expect(CheckMpi(machine), Level::kFault, "no /usr/bin/mpirun.openmpi on the PATH", "sudo apt-get install openmpi-bin");
+  Expect(CheckMpi(machine), Level::kFault, "no /usr/bin/mpirun.openmpi on the PATH",
+         "sudo apt-get install openmpi-bin");
   machine.mpirun_version = Failed(-1, "", true);
   Expect(CheckMpi(machine), Level::kFault, "does not answer", "apt-get");
   machine = Healthy();
@@ -133,7 +135,8 @@ TEST(ProgramChecksTest, Python) {
   MachineValues machine = Healthy();
   Expect(CheckPython(machine), Level::kOk, "3.11.2, /usr/bin/python3; torch 1.13.1; package hooke");
   machine.python = Printed("python 3.14.0 /home/a b/python3\ntorch -\nhooke -\n");
-  Expect(CheckPython(machine), Level::kOk, "3.14.0, /home/a b/python3; no torch; no package hooke", "pip install torch");
+  Expect(CheckPython(machine), Level::kOk, "3.14.0, /home/a b/python3; no torch; no package hooke",
+         "pip install torch");
   machine.python = Printed("python 3.8.1 /p\ntorch 2.1.0\nhooke -\n");
   Expect(CheckPython(machine), Level::kWarning, "needs Python 3.9", "python3");
   machine.python = Printed("python 3.9.1 /p\ntorch 1.12.0+cpu\nhooke -\n");
@@ -163,7 +166,8 @@ TEST(ProgramChecksTest, Gpu) {
   Expect(CheckGpu(machine), Level::kFault, "does not answer", "modprobe");
   machine.nvidia_smi = Printed("");
   Expect(CheckGpu(machine), Level::kOk, "no GPU");
-  machine.nvidia_smi = Printed("NVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB\nNVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB\n");
+  machine.nvidia_smi =
+      Printed("NVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB\nNVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB\n");
   Expect(CheckGpu(machine), Level::kOk, "2 x NVIDIA H100 80GB HBM3, 550.54.15, 81559 MiB; no NCCL; no CUDA Toolkit",
          "libnccl2");
   machine.shared_libraries = Printed("\tlibnccl.so.2 (libc6,x86-64) => /lib/libnccl.so.2\n");

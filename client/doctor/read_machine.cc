@@ -71,8 +71,8 @@ CgroupLimits ReadCgroup() {
       limits.memory.push_back({ReadText(folder.path + "/memory.max"), ReadText(folder.path + "/memory.current")});
       continue;
     }
-    limits.cpu.push_back(absl::StrCat(ReadText(folder.path + "/cpu.cfs_quota_us"), " ",
-                                      ReadText(folder.path + "/cpu.cfs_period_us")));
+    limits.cpu.push_back(
+        absl::StrCat(ReadText(folder.path + "/cpu.cfs_quota_us"), " ", ReadText(folder.path + "/cpu.cfs_period_us")));
     limits.memory.push_back(
         {ReadText(folder.path + "/memory.limit_in_bytes"), ReadText(folder.path + "/memory.usage_in_bytes")});
   }
@@ -187,8 +187,7 @@ std::vector<Wanted> CommandsFor(const ReadMachineOptions& options, const Machine
       {&MachineValues::nvcc, {{"sh", "-c", "PATH=$PATH:/usr/local/cuda/bin; exec nvcc --version"}}},
       {&MachineValues::host_lookup, {{"getent", "ahosts", machine.host_name}}},
       {&MachineValues::shared_memory_space, {{"df", "-B1", "--output=size,avail", "/dev/shm"}, absl::Seconds(2)}},
-      {&MachineValues::state_space,
-       {{"df", "-B1", "--output=size,avail", machine.state_probe_dir}, absl::Seconds(2)}},
+      {&MachineValues::state_space, {{"df", "-B1", "--output=size,avail", machine.state_probe_dir}, absl::Seconds(2)}},
       {&MachineValues::state_writes, {{"sh", "-c", write, "sh", probe}, absl::Seconds(3)}},
   };
 }

@@ -11,7 +11,9 @@ namespace {
 
 constexpr size_t kLineMax = 200;
 
-std::vector<absl::string_view> Lines(absl::string_view text) { return absl::StrSplit(text, '\n', absl::SkipWhitespace()); }
+std::vector<absl::string_view> Lines(absl::string_view text) {
+  return absl::StrSplit(text, '\n', absl::SkipWhitespace());
+}
 
 std::string Short(absl::string_view line) { return std::string(absl::StripAsciiWhitespace(line.substr(0, kLineMax))); }
 

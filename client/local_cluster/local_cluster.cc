@@ -206,8 +206,9 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
                                                                const DaemonPaths& paths, int place) {
   std::error_code error;
   fs::create_directories(paths.state_dir, error);
-  if (error) return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message(),
-                                                              "; choose another folder with --state-dir"));
+  if (error)
+    return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message(),
+                                                      "; choose another folder with --state-dir"));
   // The file of the previous run would make the daemon look ready.
   fs::remove(paths.ready_file, error);
   ChildOptions options;

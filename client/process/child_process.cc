@@ -57,7 +57,7 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   const int log_fd = logs ? OpenLog(options.log_path) : -1;
   if (logs && log_fd < 0)
     return absl::FailedPreconditionError(absl::StrCat(options.log_path, ": cannot be opened: ", std::strerror(errno),
-                                                     "; make room, or choose another folder with --state-dir"));
+                                                      "; make room, or choose another folder with --state-dir"));
   const int out_fd = logs ? log_fd : options.output_fd;
   const int err_fd = logs ? log_fd : STDERR_FILENO;
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

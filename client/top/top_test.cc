@@ -82,11 +82,11 @@ TEST_F(TopTest, CoordinatorGoesAndComesBack) {
 // If the last picture was without the coordinator, the status says so. So does the first look.
 TEST_F(TopTest, EndsWithoutTheCoordinator) {
   options_.count = 3;
-  EXPECT_TRUE(absl::IsUnavailable(RunTop(*client_, interrupts_, options_,
-                                         [&](const TopState&, absl::Time) { listener_.reset(); })));
-  int pictures = 0;
   EXPECT_TRUE(absl::IsUnavailable(
-      RunTop(*client_, interrupts_, options_, [&](const TopState&, absl::Time) { ++pictures; })));
+      RunTop(*client_, interrupts_, options_, [&](const TopState&, absl::Time) { listener_.reset(); })));
+  int pictures = 0;
+  EXPECT_TRUE(
+      absl::IsUnavailable(RunTop(*client_, interrupts_, options_, [&](const TopState&, absl::Time) { ++pictures; })));
   EXPECT_EQ(pictures, 0);
 }
 

@@ -127,7 +127,9 @@ std::string NodeState(const v1::NodeStatus& node, absl::Time now) {
   return node.problem().empty() ? "alive" : "unusable";
 }
 
-std::string MebibytesText(uint64_t bytes) { return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string MebibytesText(uint64_t bytes) {
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
 
 std::string SumText(const std::map<std::string, double>& sums, const std::string& name, int decimals) {
   const auto found = sums.find(name);
@@ -211,8 +213,8 @@ std::vector<size_t> ShareRows(const std::vector<size_t>& wanted, size_t room) {
 }
 
 std::string TopAwayText(const TopState& state, absl::Time now, absl::TimeZone zone) {
-  return absl::StrCat("coordinator away since ", TimeText(state.away_since, now, zone), "; trying again: ",
-                      Printable(state.trouble));
+  return absl::StrCat("coordinator away since ", TimeText(state.away_since, now, zone),
+                      "; trying again: ", Printable(state.trouble));
 }
 
 std::vector<std::string> RenderTop(const TopState& state, absl::Time now, const TopViewOptions& options) {

@@ -14,9 +14,9 @@
 namespace hooke {
 
 struct TopState {
-  std::string address;               // Of the coordinator.
-  std::optional<ClusterLook> before;  // An earlier look, for rates.
-  ClusterLook look;                  // The last one that succeeded.
+  std::string address;                             // Of the coordinator.
+  std::optional<ClusterLook> before;               // An earlier look, for rates.
+  ClusterLook look;                                // The last one that succeeded.
   absl::Time away_since = absl::InfiniteFuture();  // The coordinator has not answered since then; else it does.
   std::string trouble;                             // Why it does not answer.
 

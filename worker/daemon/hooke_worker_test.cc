@@ -160,8 +160,9 @@ TEST_F(HookeWorkerTest, Bind) {
 TEST_F(HookeWorkerTest, Describe) {
   Start({"--describe", "--slots", "3", "--mpirun", "/opt/mpirun"});
   EXPECT_EQ(Wait(), 0) << Output();
-  EXPECT_THAT(Output(), ::testing::MatchesRegex("version [0-9.]+\nslots 3\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
-                                                "rank-binary /.*/hooke-rank\naddress \ninterface \n(own-address .*\n)*"));
+  EXPECT_THAT(Output(),
+              ::testing::MatchesRegex("version [0-9.]+\nslots 3\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
+                                      "rank-binary /.*/hooke-rank\naddress \ninterface \n(own-address .*\n)*"));
   EXPECT_FALSE(fs::exists(folder_ + "/.hooke"));
   Start({"--describe", "--interface", "nope0"});
   EXPECT_EQ(Wait(), 2);
