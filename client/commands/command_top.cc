@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
+#include "client/process/interrupts.h"
 #include "client/text/listing.h"
 #include "client/text/terminal_text.h"
 #include "client/top/top.h"

@@ -3,6 +3,7 @@
 
 // Checks of a cluster: its coordinator, the token, its servers and workers, its jobs. Pure.
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,9 @@ for name in ("torch", "hooke"):
 
 namespace {
 
+// Parts of the paths of fast BLAS libraries, and their names.
+constexpr std::pair<const char*, const char*> kFastBlas[] = {
+    {"openblas", "OpenBLAS"}, {"mkl", "MKL"}, {"blis", "BLIS"}, {"atlas", "ATLAS"}};
 constexpr absl::Duration kSlowStart = absl::Seconds(2);
 constexpr char kInstall[] = "./deploy/install-deps    # in Hooke's source; installs what is missing";
 
@@ -189,10 +193,7 @@ Finding CheckBlas(const MachineValues& machine) {
   }
   const std::string& path = machine.blas_path;
   if (path.empty()) return Ok(check, "LibTorch brings its own");
-  for (const auto& [part, name] : {std::pair<const char*, const char*>{"openblas", "OpenBLAS"},
-                                   {"mkl", "MKL"},
-                                   {"blis", "BLIS"},
-                                   {"atlas", "ATLAS"}}) {
+  for (const auto& [part, name] : kFastBlas) {
     if (absl::StrContains(path, part)) return Ok(check, absl::StrCat("LibTorch uses ", name, ", ", path));
   }
   return Warning(check, absl::StrCat("LibTorch uses the reference BLAS, ", path, ": about 50 times slower"),

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -48,7 +49,7 @@ class Running {
     if (fd_ >= 0) close(fd_);
     // Destroying a Child waits for its end, which never comes if a disk hangs. The kernel ends such a process when it
     // can.
-    if (child_ != nullptr && !child_->EndsWithin(kReapGrace)) child_.release();
+    if (child_ != nullptr && !child_->EndsWithin(kReapGrace)) static_cast<void>(child_.release());
   }
 
   int fd() const { return fd_; }
