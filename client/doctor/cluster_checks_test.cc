@@ -53,7 +53,9 @@ void Expect(const Findings& findings, const std::string& check, Level level, con
   EXPECT_EQ(finding.level, level) << finding.found;
   EXPECT_THAT(finding.found, HasSubstr(found));
   EXPECT_EQ(finding.advice.empty(), advice.empty()) << finding.found;
-  if (!finding.advice.empty()) EXPECT_THAT(finding.advice[0], HasSubstr(advice));
+  if (!finding.advice.empty()) {
+    EXPECT_THAT(finding.advice[0], HasSubstr(advice));
+  }
 }
 
 TEST(ClusterChecksTest, AllIsWell) {

@@ -164,10 +164,10 @@ Finding CheckMemory(const MachineValues& machine) {
     const uint64_t left = limit > usage ? limit - usage : 0;
     if (left >= free) continue;
     free = left;
-    limited = absl::StrCat(", of the ", BytesText(limit), " that the cgroup allows");
+    limited = absl::StrCat(", of the ", SpaceText(limit), " that the cgroup allows");
   }
   const std::string found =
-      absl::StrCat(BytesText(free), " are free", limited.empty() ? absl::StrCat(" of ", BytesText(*total)) : limited);
+      absl::StrCat(SpaceText(free), " are free", limited.empty() ? absl::StrCat(" of ", SpaceText(*total)) : limited);
   if (free >= kMemoryWanted) return Ok(check, found);
   return Warning(check, absl::StrCat(found, "; a rank with LibTorch takes about 0.3 GiB before its model"),
                  {"`ps aux --sort -rss | head` names the largest processes; end some, or raise the limit"});
@@ -202,7 +202,7 @@ Finding CheckSharedMemory(const MachineValues& machine) {
     return Fault(check, "there is none; the ranks of a node share memory in it",
                  {"sudo mount -t tmpfs -o mode=1777 tmpfs /dev/shm"});
   }
-  const std::string found = absl::StrCat(BytesText(space->free), " of ", BytesText(space->size), " are free");
+  const std::string found = absl::StrCat(SpaceText(space->free), " of ", SpaceText(space->size), " are free");
   if (space->free < kSharedNeeded) {
     return Fault(check, absl::StrCat(found, "; the ranks of a node share their gradients in it"), enlarge);
   }
@@ -265,7 +265,7 @@ Finding CheckStateSpace(const MachineValues& machine) {
                  {"choose another by --state-dir"});
   }
   const std::string found =
-      absl::StrCat(shown, ": ", BytesText(space->free), " of ", BytesText(space->size), " are free");
+      absl::StrCat(shown, ": ", SpaceText(space->free), " of ", SpaceText(space->size), " are free");
   if (space->free < kDiskNeeded) return Fault(check, found, elsewhere);
   if (space->free < kDiskWanted) return Warning(check, found, elsewhere);
   return Ok(check, found);

@@ -46,7 +46,9 @@ void Expect(const Case& one, const Finding& finding) {
   EXPECT_EQ(finding.level, one.level) << one.name << ": " << finding.found;
   EXPECT_THAT(finding.found, HasSubstr(one.found)) << one.name;
   EXPECT_EQ(finding.advice.empty(), one.advice.empty()) << one.name;
-  if (!finding.advice.empty()) EXPECT_THAT(finding.advice[0], HasSubstr(one.advice)) << one.name;
+  if (!finding.advice.empty()) {
+    EXPECT_THAT(finding.advice[0], HasSubstr(one.advice)) << one.name;
+  }
 }
 
 MachineValues HostValues(std::string etc_hosts, CommandOutcome lookup) {

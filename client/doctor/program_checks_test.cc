@@ -53,7 +53,9 @@ void Expect(const Finding& finding, Level level, const std::string& found, const
   EXPECT_EQ(finding.level, level) << finding.found;
   EXPECT_THAT(finding.found, HasSubstr(found));
   EXPECT_EQ(finding.advice.empty(), advice.empty()) << finding.found;
-  if (!finding.advice.empty()) EXPECT_THAT(finding.advice[0], HasSubstr(advice)) << finding.found;
+  if (!finding.advice.empty()) {
+    EXPECT_THAT(finding.advice[0], HasSubstr(advice)) << finding.found;
+  }
 }
 
 TEST(ProgramChecksTest, Programs) {

@@ -19,7 +19,7 @@ std::string Short(absl::string_view line) { return std::string(absl::StripAsciiW
 
 }  // namespace
 
-std::string BytesText(uint64_t bytes) {
+std::string SpaceText(uint64_t bytes) {
   const double mib = static_cast<double>(bytes) / (1 << 20);
   if (mib < 1024) return absl::StrFormat("%.0f MiB", mib);
   return absl::StrFormat("%.1f GiB", mib / 1024);

@@ -11,7 +11,7 @@
 
 namespace hooke {
 
-std::string BytesText(uint64_t bytes);         // "1.5 GiB".
+std::string SpaceText(uint64_t bytes);         // "1.5 GiB".
 std::string SecondsText(absl::Duration took);  // "0.04 s", "3.0 s".
 std::string FirstLine(
     absl::string_view text);                   // The first line that is not empty, at most 200 bytes; else "no output".
