@@ -104,13 +104,14 @@ Finding CheckMpi(const MachineValues& machine) {
   const WorkerDescription worker = ParseWorkerDescription(machine.worker_describe.output);
   const CommandOutcome& version = machine.mpirun_version;
   const std::string wanted = worker.mpi.empty() ? "openmpi" : worker.mpi;
+  const std::string mpirun = worker.mpirun.empty() ? "mpirun" : worker.mpirun;
   const std::vector<std::string> install = {absl::StrCat("sudo apt-get install ", PackagesOf(wanted))};
   if (version.missing()) {
-    return Fault(check, absl::StrCat("no ", worker.mpirun.empty() ? "mpirun" : worker.mpirun, " on the PATH"), install);
+    return Fault(check, absl::StrCat("no ", mpirun, " on the PATH"), install);
   }
   if (!version.ok()) {
     const std::string how = version.timed_out ? "does not answer" : LastLine(version.output);
-    return Fault(check, absl::StrCat(worker.mpirun, " --version: ", how), install);
+    return Fault(check, absl::StrCat(mpirun, " --version: ", how), install);
   }
   const std::string family = MpiFamily(version.output);
   std::string number;
@@ -122,7 +123,7 @@ Finding CheckMpi(const MachineValues& machine) {
       if (absl::ConsumePrefix(&line, "Version:")) number = std::string(absl::StripAsciiWhitespace(line));
     }
   }
-  const std::string found = absl::StrCat(FamilyName(family), number.empty() ? "" : " ", number, ", ", worker.mpirun);
+  const std::string found = absl::StrCat(FamilyName(family), number.empty() ? "" : " ", number, ", ", mpirun);
   if (family == wanted) return Ok(check, found);
   return Fault(check, absl::StrCat(found, "; but hooke-rank is linked with ", FamilyName(wanted)),
                {absl::StrCat("sudo apt-get install ", PackagesOf(wanted),
