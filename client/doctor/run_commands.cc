@@ -27,8 +27,10 @@ class Running {
  public:
   explicit Running(const CommandToRun& command) : limit_(command.limit), begun_(absl::Now()) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
     fd_ = ends[0];
+    // Only our end: many programs cannot write to a pipe that refuses to wait.
+    fcntl(fd_, F_SETFL, O_NONBLOCK);
     ChildOptions options;
     // The shell looks for the program on the PATH, and joins both of its streams.
     options.arguments = {"/bin/sh", "-c", "LC_ALL=C; export LC_ALL; exec \"$@\" 2>&1", "sh"};
