@@ -116,7 +116,9 @@ Finding CheckMpi(const MachineValues& machine) {
   const std::string family = MpiFamily(version.output);
   std::string number;
   if (family == "openmpi") {
-    number = std::string(absl::StripPrefix(FirstLine(version.output), "mpirun (Open MPI) "));
+    // "mpirun (Open MPI) 4.1.4", or under another name "mpirun.openmpi (OpenRTE) 4.1.4".
+    number = FirstLine(version.output);
+    number.erase(0, number.rfind(' ') + 1);
   } else {
     for (absl::string_view line : absl::StrSplit(version.output, '\n')) {
       line = absl::StripLeadingAsciiWhitespace(line);

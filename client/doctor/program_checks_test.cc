@@ -72,6 +72,8 @@ TEST(ProgramChecksTest, Programs) {
 TEST(ProgramChecksTest, Mpi) {
   MachineValues machine = Healthy();
   Expect(CheckMpi(machine), Level::kOk, "Open MPI 4.1.4, /usr/bin/mpirun.openmpi");
+  machine.mpirun_version = Printed("mpirun.openmpi (OpenRTE) 4.1.4\n");
+  Expect(CheckMpi(machine), Level::kOk, "Open MPI 4.1.4, /usr/bin/mpirun.openmpi");
   machine.mpirun_version = Printed(kMpich);
   Expect(CheckMpi(machine), Level::kFault,
          "MPICH 4.0.2, /usr/bin/mpirun.openmpi; but hooke-rank is linked with Open MPI",
