@@ -48,7 +48,7 @@ Row JobRow(const v1::JobStatus& job, const ClusterRates& rates, const ClusterLoo
   int training = 0, with_loss = 0;
   std::optional<double> exchanges;
   for (const v1::GroupStatus& group : job.groups()) {
-    if (!IsTraining(group)) continue;
+    if (!IsTraining(group) || HasEnded(job.state())) continue;
     ++training;
     if (std::isfinite(group.progress().samples_per_s())) samples += group.progress().samples_per_s();
     if (group.has_progress() && std::isfinite(group.progress().loss())) {
