@@ -16,7 +16,6 @@
 namespace hooke {
 namespace {
 
-constexpr absl::Duration kCallTimeout = absl::Seconds(20);
 constexpr int kBytesMax = 64 << 20;
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
@@ -91,9 +90,9 @@ absl::Status CoordinatorClient::Explain(const absl::Status& status) const {
                                                  ConnectionTrouble(std::string(status.message())),
                                                  "; is hooke-server running there? (--coordinator chooses another)"));
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::DeadlineExceededError(absl::StrCat("the coordinator at ", address_, " has not answered within ",
-                                                      absl::FormatDuration(kCallTimeout),
-                                                      "; it may still do what it was asked"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("the coordinator at ", address_, " has not answered within ", absl::FormatDuration(call_limit_),
+                       "; it may still do what it was asked. `hooke doctor` looks at it"));
     case absl::StatusCode::kUnimplemented:
       return absl::UnimplementedError(
           absl::StrCat("what listens at ", address_,
@@ -129,7 +128,7 @@ absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
   absl::Status last;
   for (int i = 0; i < kTries; ++i) {
     grpc::ClientContext context;
-    SetDeadline(context, kCallTimeout);
+    SetDeadline(context, call_limit_);
     // The first try fails at once if it cannot connect. A retry waits for the coordinator to return.
     context.set_wait_for_ready(i > 0);
     v1::SubmitResponse response;
@@ -142,7 +141,7 @@ absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
 
 absl::StatusOr<v1::ListJobsResponse> CoordinatorClient::ListJobs() {
   grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
+  SetDeadline(context, call_limit_);
   v1::ListJobsResponse response;
   const absl::Status status = FromGrpc(stub_->ListJobs(&context, v1::ListJobsRequest(), &response));
   if (!status.ok()) return Explain(status);
@@ -151,7 +150,7 @@ absl::StatusOr<v1::ListJobsResponse> CoordinatorClient::ListJobs() {
 
 absl::StatusOr<v1::JobStatus> CoordinatorClient::CancelJob(const std::string& job_id) {
   grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
+  SetDeadline(context, call_limit_);
   v1::CancelJobRequest request;
   request.set_job_id(job_id);
   v1::CancelJobResponse response;
@@ -162,7 +161,7 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::CancelJob(const std::string& jo
 
 absl::StatusOr<v1::JobStatus> CoordinatorClient::ForgetJob(const std::string& job_id) {
   grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
+  SetDeadline(context, call_limit_);
   v1::ForgetJobRequest request;
   request.set_job_id(job_id);
   v1::ForgetJobResponse response;
@@ -173,7 +172,7 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::ForgetJob(const std::string& jo
 
 absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes(bool links) {
   grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
+  SetDeadline(context, call_limit_);
   v1::ListNodesRequest request;
   request.set_links(links);
   v1::ListNodesResponse response;
@@ -184,10 +183,11 @@ absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes(bool links) {
 
 absl::StatusOr<v1::JobStatus> CoordinatorClient::GetJob(const std::string& job_id) {
   // The first message of WatchJob is the job's current status.
-  absl::StatusOr<v1::JobStatus> job = WatchJob(job_id)->Next(kCallTimeout);
+  absl::StatusOr<v1::JobStatus> job = WatchJob(job_id)->Next(call_limit_);
   if (job.ok()) return job;
   if (job.status().code() == absl::StatusCode::kOutOfRange) {
-    return absl::InternalError(absl::StrCat("the coordinator at ", address_, " said nothing about job ", job_id));
+    return absl::InternalError(absl::StrCat("the coordinator at ", address_, " said nothing about job ", job_id,
+                                            "; try again, and if that repeats, see its log"));
   }
   return ExplainAbout(job_id, job.status());
 }
@@ -202,13 +202,14 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
   });
   std::vector<v1::ReadProfileResponse> ranks;
   while (true) {
-    absl::StatusOr<v1::ReadProfileResponse> rank = reader.Next(kCallTimeout);
+    absl::StatusOr<v1::ReadProfileResponse> rank = reader.Next(call_limit_);
     if (rank.ok()) {
       ranks.push_back(*std::move(rank));
     } else if (!absl::IsOutOfRange(rank.status())) {
       return ExplainAbout(job_id, rank.status());
     } else if (ranks.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has no profile any more"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("job ", job_id, " has no profile any more; `hooke jobs` shows whether it is still known"));
     } else {
       return ranks;
     }

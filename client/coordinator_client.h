@@ -30,6 +30,9 @@ class CoordinatorClient {
 
   const std::string& address() const { return address_; }
 
+  // Later calls have this time to answer, instead of 20 seconds. Call it before any other call.
+  void LimitCalls(absl::Duration limit) { call_limit_ = limit; }
+
   // The amount that PutFiles has sent.
   struct Uploaded {
     size_t contents = 0;  // Different contents of files, without the manifest.
@@ -75,6 +78,7 @@ class CoordinatorClient {
 
   const std::string address_;
   const ClusterToken token_;
+  absl::Duration call_limit_ = absl::Seconds(20);
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
 

@@ -47,7 +47,8 @@ absl::StatusOr<v1::FindMissingFilesResponse> CoordinatorClient::FindMissing(cons
   // Lists each path and not only each content, because a group gets a copy for each path. So the coordinator can refuse
   // a job that is too large before its files come.
   v1::FileManifest manifest;
-  if (!manifest.ParseFromString(files.manifest)) return absl::InternalError("the manifest of the files is damaged");
+  if (!manifest.ParseFromString(files.manifest))
+    return absl::InternalError("the manifest of the files is damaged; submit the job again");
   for (const v1::FileEntry& entry : manifest.entries()) {
     if (entry.folder()) continue;
     v1::FileContent& content = *request.add_contents();
@@ -93,7 +94,8 @@ absl::Status CoordinatorClient::Upload(const CollectedFiles& files, const v1::Fi
       status = SendContent(files.manifest, send);
       uploaded.bytes += files.manifest.size();
     } else {
-      status = absl::InternalError("the coordinator asks for a file that this job does not have");
+      status = absl::InternalError(
+          "the coordinator asks for a file that this job does not have; `hooke doctor` compares the versions");
     }
     if (!status.ok()) break;
   }

@@ -11,6 +11,7 @@
 #include "client/commands/coordinator_address.h"
 #include "client/coordinator_client.h"
 #include "client/text/job_text.h"
+#include "client/text/near_name.h"
 
 namespace hooke {
 namespace {
@@ -24,7 +25,10 @@ std::string UnknownCommand(const Command& program, int argc, const char* const* 
     const absl::string_view word = argv[i];
     if (word == "--coordinator" || word == "--token-file") ++i;
     if (absl::StartsWith(word, "-")) continue;
-    return absl::StrCat("there is no command \"", word, "\"; the commands are ", absl::StrJoin(names, ", "));
+    const std::string near = Nearest(word, names);
+    return absl::StrCat("there is no command \"", word, "\"",
+                        near.empty() ? "" : absl::StrCat(" (did you mean \"", near, "\"?)"), "; the commands are ",
+                        absl::StrJoin(names, ", "));
   }
   return "";
 }
@@ -129,10 +133,12 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddSubmitCommand(program, invocation);
   AddJobsCommand(program, invocation);
   AddWatchCommand(program, invocation);
+  AddTopCommand(program, invocation);
   AddLogsCommand(program, invocation);
   AddCancelCommand(program, invocation);
   AddForgetCommand(program, invocation);
   AddNodesCommand(program, invocation);
+  AddDoctorCommand(program, invocation);
   AddProfileCommand(program, invocation);
   AddBenchCommand(program, invocation);
   AddExportCommand(program, invocation);

@@ -55,8 +55,8 @@ std::optional<std::string> RunBench(const Invocation& invocation, const BenchFla
   if (output->exit_code == kSucceeded) return std::move(output->text);
   code = output->exit_code == kUsage || output->exit_code == kInterrupted ? output->exit_code : kFailed;
   if (output->exit_code > 128 && output->exit_code != kInterrupted) {
-    Report(invocation,
-           absl::UnavailableError(absl::StrCat(program, " was killed by signal ", output->exit_code - 128)));
+    Report(invocation, absl::UnavailableError(absl::StrCat(program, " was killed by signal ", output->exit_code - 128,
+                                                           "; `hooke doctor` checks MPI, memory and limits")));
   }
   return std::nullopt;
 }

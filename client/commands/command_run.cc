@@ -65,7 +65,8 @@ absl::StatusOr<RunJob> MakeJob(const std::vector<std::string>& command, const Ru
   const std::filesystem::path folder = std::filesystem::current_path(error);
   if (error) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the current folder, in which the command would run, cannot be read: ", error.message()));
+        absl::StrCat("the current folder, in which the command would run, cannot be read: ", error.message(),
+                     "; change to one that exists"));
   }
   v1::JobSpec job;
   job.set_name(flags.name);
@@ -144,7 +145,10 @@ absl::Status GoesOn(const Invocation& invocation, LocalCluster* cluster, Interru
   if (interrupts.WaitFor(absl::ZeroDuration()).has_value()) return absl::CancelledError("interrupted");
   if (cluster == nullptr) return absl::OkStatus();
   for (const std::string& text : cluster->NewlyEnded()) *invocation.err << "hooke: " << text << std::endl;
-  return cluster->coordinator_runs() ? absl::OkStatus() : absl::UnavailableError("the run's coordinator has ended");
+  return cluster->coordinator_runs()
+             ? absl::OkStatus()
+             : absl::UnavailableError(
+                   absl::StrCat("the run's coordinator has ended; its log is in ", cluster->state_dir(), "/logs"));
 }
 
 int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const std::string& job_id,
@@ -189,7 +193,7 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   }
   if (cluster != nullptr) ForgetRun(cluster->state_dir());
   if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
-  return Report(invocation, absl::UnknownError(FailureText(*job)));
+  return Report(invocation, absl::UnknownError(absl::StrCat(FailureText(*job), "; the lines above say more")));
 }
 
 int Run(const Invocation& invocation, const RunFlags& flags) {

@@ -52,13 +52,15 @@ absl::StatusOr<JobFile> ReadStandardInput(const Invocation& invocation) {
   }
   std::string text(kJobFileBytesMax + 1, '\0');
   invocation.in->read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (invocation.in->bad()) return absl::FailedPreconditionError(absl::StrCat(kStandardInput, ": cannot be read"));
+  if (invocation.in->bad())
+    return absl::FailedPreconditionError(absl::StrCat(kStandardInput, ": cannot be read; name a job file"));
   text.resize(static_cast<size_t>(invocation.in->gcount()));
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::current_path(error);
   if (error) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the current folder, where paths in the job start, cannot be read: ", error.message()));
+        absl::StrCat("the current folder, where paths in the job start, cannot be read: ", error.message(),
+                     "; change to one that exists"));
   }
   return ParseJobFile(text, kStandardInput, folder.string());
 }

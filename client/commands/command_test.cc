@@ -250,6 +250,24 @@ TEST_F(CommandTest, Listings) {
   EXPECT_THAT(Run({"version"}).out, testing::MatchesRegex("hooke [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+// `top` writes one picture into a pipe, or as many as are asked for. Ctrl-C ends it with 0, unless some are still due.
+TEST_F(CommandTest, Top) {
+  const ProgramOutcome once = Run({"top"});
+  EXPECT_EQ(once.exit_code, 0) << once.err;
+  EXPECT_THAT(once.out, HasSubstr("jobs: 1 running, 0 waiting, 3 ended"));
+  EXPECT_THAT(once.out, HasSubstr("\nfashion-4 0  running  worker-1 (local)  528/1123"));
+  const ProgramOutcome json = Run({"top", "--interval=0.1", "--count=2", "--output=json"});
+  const std::vector<std::string> lines = absl::StrSplit(json.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 2u) << json.err;
+  EXPECT_EQ(nlohmann::json::parse(lines[1])["jobs"].size(), 4u);
+  for (const bool counted : {false, true}) {
+    Program top(Options({"top", "--interval=0.1", counted ? "--count=1000" : "--output=table"}));
+    ASSERT_TRUE(top.Prints("\n\n", absl::Seconds(20)));
+    top.Signal(SIGINT);
+    EXPECT_EQ(top.Wait().exit_code, counted ? 130 : 0);
+  }
+}
+
 // A wrong command line gives exit code 2 and says what is allowed.
 TEST_F(CommandTest, WrongCommandLines) {
   const struct {
@@ -257,6 +275,8 @@ TEST_F(CommandTest, WrongCommandLines) {
     std::string error;
   } cases[] = {
       {{"frobnicate"}, "hooke: there is no command \"frobnicate\"; the commands are up, run, submit, jobs,"},
+      {{"sumbit"}, "hooke: there is no command \"sumbit\" (did you mean \"submit\"?); the commands are up,"},
+      {{"top", "--interval", "0"}, "hooke: --interval: Value 0 not in range 0.1"},
       {{"jobs", "--output", "xml"}, "hooke: --output: xml not in {table,json}"},
       {{"jobs", "--frob"}, "--frob"},
       {{"watch"}, "hooke: JOB is required\nhooke: `hooke watch --help` says what is allowed\n"},
@@ -476,7 +496,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 14u);
+  EXPECT_EQ(hooke.commands.size(), 16u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {

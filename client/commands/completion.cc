@@ -142,8 +142,8 @@ ValueKind ValueKindOf(const ArgumentDescription& argument) {
   return absl::StrContains(argument.type, '|') ? ValueKind::kChoice : ValueKind::kOther;
 }
 
-// Returns all flags with values of this kind, and the values' type: "--output" has "table|json". A flag means the same
-// in every command, so all commands share one map.
+// Returns all flags with values of this kind, and the values' type: "--output" has "table|json". A flag has the
+// same kind of value in every command, so all commands share one map.
 std::map<std::string, std::string> FlagsWith(const CommandDescription& hooke, ValueKind kind) {
   std::map<std::string, std::string> flags;
   for (const CommandDescription& command : hooke.commands) {

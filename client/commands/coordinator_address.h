@@ -20,8 +20,15 @@ struct CoordinatorChoice {
   std::string state_dir;    // The folder where `hooke up` keeps the address of its cluster; empty: none.
 };
 
+struct ChosenCoordinator {
+  std::string address;
+  std::string source;       // Where the address comes from, for people: "--coordinator", "the default".
+  bool by_default = false;  // The address is kDefaultCoordinator, because nobody has named another.
+};
+
 // Chooses the flag, else the environment, else the cluster that `hooke up` runs in state_dir, else kDefaultCoordinator.
 // INVALID_ARGUMENT if the address is malformed; the message says where the address came from.
+absl::StatusOr<ChosenCoordinator> ChooseCoordinatorAndSource(const CoordinatorChoice& choice);
 absl::StatusOr<std::string> ChooseCoordinator(const CoordinatorChoice& choice);
 
 }  // namespace hooke

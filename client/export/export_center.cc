@@ -141,7 +141,8 @@ class CenterFile {
       default:
         break;
     }
-    return absl::Status(status.code(), absl::StrCat("server ", address, ": ", Printable(message)));
+    return absl::Status(status.code(), absl::StrCat("server ", address, ": ", Printable(message),
+                                                    "; try again, and if that repeats, see the log of that server"));
   }
 
   const v1::JobStatus& job_;

@@ -75,7 +75,8 @@ absl::StatusOr<Exported> ExportTorchScript(const v1::JobStatus& job, const Expor
   std::error_code error;
   exported->bytes = std::filesystem::file_size(part, error);
   if (error)
-    return absl::AbortedError(absl::StrCat(rank_program, " has not written ", options.path, ": ", error.message()));
+    return absl::AbortedError(absl::StrCat(rank_program, " has not written ", options.path, ": ", error.message(),
+                                           "; --format safetensors does without it"));
   if (absl::Status status = Publish(part, options.path, options.force); !status.ok()) return status;
   return exported;
 }

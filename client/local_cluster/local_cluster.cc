@@ -187,7 +187,8 @@ absl::Status LocalCluster::StartServer(int index, const std::string& listen, Int
   absl::StatusOr<std::string> address = WaitUntilReady(*server, interrupts);
   if (!address.ok()) return address.status();
   if (absl::Status status = CheckDialAddress(*address); !status.ok()) {
-    return absl::InternalError(absl::StrCat(paths.ready_file, ": ", status.message()));
+    return absl::InternalError(absl::StrCat(paths.ready_file, ": ", status.message(), "; are hooke and ", paths.program,
+                                            " of one version? `hooke doctor` compares them"));
   }
   std::ofstream(RememberedAddress(index)) << *address << "\n";
   server->address = *std::move(address);
@@ -205,7 +206,9 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
                                                                const DaemonPaths& paths, int place) {
   std::error_code error;
   fs::create_directories(paths.state_dir, error);
-  if (error) return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message()));
+  if (error)
+    return absl::FailedPreconditionError(absl::StrCat(paths.state_dir, ": cannot be made: ", error.message(),
+                                                      "; choose another folder with --state-dir"));
   // The file of the previous run would make the daemon look ready.
   fs::remove(paths.ready_file, error);
   ChildOptions options;

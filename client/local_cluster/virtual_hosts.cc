@@ -117,9 +117,12 @@ absl::StatusOr<int> TakeNewNetwork(const std::string& folder, const fs::path& re
     std::ofstream out(remembered);
     if (out << network << "\n" << std::flush) return network;
     RunScript(RemoveNetworkScript(network), folder, "hosts stay").IgnoreError();
-    return absl::FailedPreconditionError(absl::StrCat("cannot write ", remembered.string()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write ", remembered.string(), "; choose another folder with --state-dir"));
   }
-  return absl::FailedPreconditionError("all networks from 198.18.0.0/24 to 198.18.255.0/24 are taken on this machine");
+  return absl::FailedPreconditionError(
+      "all networks from 198.18.0.0/24 to 198.18.255.0/24 are taken on this machine; "
+      "stop the `hooke up --hosts` that has one");
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
   const bool logs = options.output_fd < 0;
   const int log_fd = logs ? OpenLog(options.log_path) : -1;
   if (logs && log_fd < 0)
-    return absl::FailedPreconditionError(absl::StrCat(options.log_path, ": cannot be opened: ", std::strerror(errno)));
+    return absl::FailedPreconditionError(absl::StrCat(options.log_path, ": cannot be opened: ", std::strerror(errno),
+                                                      "; make room, or choose another folder with --state-dir"));
   const int out_fd = logs ? log_fd : options.output_fd;
   const int err_fd = logs ? log_fd : STDERR_FILENO;
   const int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -67,8 +68,8 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
     for (const int fd : {log_fd, null_fd}) {
       if (fd >= 0) close(fd);
     }
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start ", options.arguments[0], ": ", std::strerror(error)));
+    return absl::ResourceExhaustedError(absl::StrCat("cannot start ", options.arguments[0], ": ", std::strerror(error),
+                                                     "; `hooke doctor` checks the limits of this machine"));
   }
   std::vector<char*> arguments;
   for (const std::string& argument : options.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -88,8 +89,8 @@ absl::StatusOr<Child> Child::Start(const ChildOptions& options) {
     waitpid(pid, nullptr, 0);
   close(started[0]);
   if (error != 0)
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot start ", options.arguments[0], ": ", std::strerror(error)));
+    return absl::FailedPreconditionError(absl::StrCat("cannot start ", options.arguments[0], ": ", std::strerror(error),
+                                                      "; `hooke doctor` checks this machine"));
   return Child(pid);
 }
 

@@ -36,7 +36,8 @@ bool ReadSome(int fd, std::string& text) {
 absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& arguments, Interrupts& interrupts) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot make a pipe: ", std::strerror(errno)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot make a pipe: ", std::strerror(errno), "; `hooke doctor` checks the limit of open files"));
   }
   const auto close_end = absl::MakeCleanup([&ends] { close(ends[0]); });
   ChildOptions options;
@@ -49,7 +50,8 @@ absl::StatusOr<ProgramOutput> RunForOutput(const std::vector<std::string>& argum
   absl::Time kill_at = absl::InfiniteFuture();
   while (ReadSome(ends[0], output.text)) {
     if (output.text.size() > kBytesMax) {
-      return absl::OutOfRangeError(absl::StrCat(arguments[0], " prints more than ", kBytesMax, " bytes"));
+      return absl::OutOfRangeError(
+          absl::StrCat(arguments[0], " prints more than ", kBytesMax, " bytes; are hooke and it of one version?"));
     }
     if (interrupts.WaitFor(absl::ZeroDuration()).has_value() && kill_at == absl::InfiniteFuture()) {
       kill_at = absl::Now() + kStopGrace;

@@ -76,7 +76,8 @@ absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::R
   const std::vector<PlacedEvent>& placed = clock.events;
   if (placed.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the profile of job ", job_id, " has no trace that could be put on one clock"));
+        absl::StrCat("the profile of job ", job_id,
+                     " has no trace that could be put on one clock; `hooke profile` without --trace shows its table"));
   }
   Trace trace;
   trace.events = placed.size();

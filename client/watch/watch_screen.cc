@@ -6,6 +6,7 @@
 #include "client/text/job_text.h"
 #include "client/text/listing.h"
 #include "client/text/time_text.h"
+#include "client/watch/terminal_picture.h"
 
 namespace hooke {
 namespace {
@@ -16,15 +17,15 @@ std::string BackText(absl::Time since, absl::Time now) {
 
 class TerminalScreen : public WatchScreen {
  public:
-  TerminalScreen(std::ostream& out, WatchViewOptions options) : out_(out), options_(options) {}
+  TerminalScreen(std::ostream& out, WatchViewOptions options) : picture_(out), options_(options) {}
 
-  void Show(const v1::JobStatus& job, absl::Time now) override { Draw(RenderWatch(job, now, options_), 0); }
+  void Show(const v1::JobStatus& job, absl::Time now) override { picture_.Draw(RenderWatch(job, now, options_), 0); }
 
   void Away(const v1::JobStatus* job, absl::Time since, absl::Time now) override {
     if (job == nullptr) {
-      Draw({CutToWidth(AwayText(since, now, options_.zone), options_.width)}, 0);
+      picture_.Draw({CutToWidth(AwayText(since, now, options_.zone), options_.width)}, 0);
     } else {
-      Draw(RenderAway(*job, since, now, options_), 1);
+      picture_.Draw(RenderAway(*job, since, now, options_), 1);
     }
   }
 
@@ -32,27 +33,8 @@ class TerminalScreen : public WatchScreen {
   void Back(absl::Time, absl::Time) override {}
 
  private:
-  // Replaces the last picture. Lines from `dim_from` on are grey; 0: no line is grey. Callers cut the lines first,
-  // because a cut here would count the escape sequences as columns.
-  void Draw(const std::vector<std::string>& lines, size_t dim_from) {
-    Erase();
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const bool dim = dim_from > 0 && i >= dim_from;
-      out_ << (dim ? "\x1b[2m" : "") << lines[i] << (dim ? "\x1b[0m" : "") << "\n";
-    }
-    out_.flush();
-    drawn_ = lines.size();
-  }
-
-  // Moves the cursor to the picture's first line and clears from there.
-  void Erase() {
-    if (drawn_ > 0) out_ << "\x1b[" << drawn_ << "A\x1b[J";
-    drawn_ = 0;
-  }
-
-  std::ostream& out_;
+  TerminalPicture picture_;
   const WatchViewOptions options_;
-  size_t drawn_ = 0;
 };
 
 class PlainScreen : public WatchScreen {

@@ -84,7 +84,9 @@ ROOMS_MAY_INCLUDE = {
     "client/job_file": {"client/text", "client/files"},
     "client/export": {"client", "client/text", "client/process"},
     "client/watch": {"client", "client/text", "client/process"},
+    "client/top": {"client", "client/text", "client/process"},
     "client/profile": {"client/text"},
+    "client/doctor": {"client", "client/text", "client/process"},
     "client/commands": {
         "client",
         "client/text",
@@ -94,7 +96,9 @@ ROOMS_MAY_INCLUDE = {
         "client/job_file",
         "client/export",
         "client/watch",
+        "client/top",
         "client/profile",
+        "client/doctor",
     },
 }
 FOLDERS_WITH_ROOMS = {room.split("/")[0] for room in ROOMS_MAY_INCLUDE}

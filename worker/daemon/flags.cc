@@ -108,6 +108,8 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .Check(CheckTimeout)
       .Type("TEXT:DURATION");
   command.Add("--ready-file", flags.ready_file, "written when the coordinator has welcomed this worker");
+  command.Add("--describe", flags.describe,
+              "print what this worker would use, a line for each fact, and end; `hooke doctor` reads it");
   command.Add("--log-level", raw.log_level, "what is logged to stderr")
       .OneOf({"trace", "debug", "info", "warning", "error", "critical", "off"});
 }

@@ -29,6 +29,7 @@ struct WorkerFlags {
   WorkerOptions worker;
   NodeAddressWish node;    // The caller makes worker.node from this and the machine's interfaces.
   std::string token_file;  // WorkerOptions.token is read from it; empty: no token.
+  bool describe = false;   // Only print what this worker would use, and end.
   std::string ready_file;  // The file to write at the coordinator's welcome. Empty: write no file.
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
@@ -41,7 +42,7 @@ struct ParsedFlags {
 };
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
 
-// Returns the flags in one line, for the log; only the log level is left out.
+// Returns the flags in one line, for the log; the log level and `describe` are left out.
 std::string ToString(const WorkerFlags& flags);
 
 // Returns the first of `names` that is executable in a folder of `path` (written like $PATH), or else the last name.

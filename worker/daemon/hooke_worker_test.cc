@@ -156,6 +156,19 @@ TEST_F(HookeWorkerTest, Bind) {
   }
 }
 
+// --describe prints what the worker would use and ends, without a coordinator and without a folder.
+TEST_F(HookeWorkerTest, Describe) {
+  Start({"--describe", "--slots", "3", "--mpirun", "/opt/mpirun"});
+  EXPECT_EQ(Wait(), 0) << Output();
+  EXPECT_THAT(Output(),
+              ::testing::MatchesRegex("version [0-9.]+\nslots 3\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
+                                      "rank-binary /.*/hooke-rank\naddress \ninterface \n(own-address .*\n)*"));
+  EXPECT_FALSE(fs::exists(folder_ + "/.hooke"));
+  Start({"--describe", "--interface", "nope0"});
+  EXPECT_EQ(Wait(), 2);
+  EXPECT_THAT(Output(), HasSubstr("--interface nope0: no such interface"));
+}
+
 // Without --slots, a worker has a slot for each core on which it may run.
 TEST_F(HookeWorkerTest, DefaultSlots) {
   FakeCoordinator coordinator({});

@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "files/whole_file.h"
+#include "mpi_group/sockets/host_addresses.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "wire/cluster_token.h"
 #include "worker/cores/machine_cores.h"
@@ -103,6 +106,26 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, WorkerOptions& options, sp
   return absl::OkStatus();
 }
 
+// Prints, as lines of a key and a value, what the worker would use here.
+int Describe(const WorkerFlags& flags) {
+  const std::vector<InterfaceAddress> own = InterfaceAddresses();
+  const absl::StatusOr<NodeAddress> node = ChooseNodeAddress(flags.node, own, AddressToward(flags.worker.coordinator));
+  if (!node.ok()) {
+    std::cerr << node.status().message() << std::endl;
+    return 2;
+  }
+  const LaunchOptions& launch = flags.worker.launch;
+  std::cout << "version " << HOOKE_VERSION << "\nslots " << flags.worker.slots << "\nmpi "
+            << (launch.flavour == MpiFlavour::kMpich ? "mpich" : "openmpi") << "\nmpirun " << launch.mpirun
+            << "\nrank-binary " << launch.rank_binary << "\naddress " << node->address << "\ninterface "
+            << absl::StrJoin(node->interfaces, ",") << "\n";
+  for (const InterfaceAddress& one : own) {
+    if (!one.loopback) std::cout << "own-address " << one.interface << " " << TextOf(one.address) << "\n";
+  }
+  std::cout << std::flush;
+  return 0;
+}
+
 // Returns at a signal (true) or when the coordinator refuses this worker (false).
 bool WaitForSignal(const sigset_t& signals, WorkerDaemon& daemon, spdlog::logger& logger) {
   while (daemon.Refusal().ok()) {
@@ -128,6 +151,7 @@ int Main(int argc, char** argv) {
   ParsedFlags parsed = ParseFlags(argc, argv, Defaults());
   if (!parsed.flags.has_value()) return parsed.exit_status;
   WorkerFlags& flags = *parsed.flags;
+  if (flags.describe) return Describe(flags);
   auto logger = spdlog::stderr_color_mt("hooke-worker");
   logger->set_level(flags.log_level);
   logger->flush_on(spdlog::level::trace);

@@ -1,0 +1,49 @@
+#ifndef HOOKE_CLIENT_DOCTOR_CLUSTER_CHECKS_H_
+#define HOOKE_CLIENT_DOCTOR_CLUSTER_CHECKS_H_
+
+// Checks of a cluster: its coordinator, the token, its servers and workers, its jobs. Pure.
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "client/doctor/finding.h"
+#include "proto/coordinator.pb.h"
+
+namespace hooke {
+
+// What was seen of a cluster.
+struct ClusterValues {
+  std::string own_version;
+  std::string address;      // Of the coordinator.
+  std::string source;       // Who has named it: "--coordinator", "HOOKE_COORDINATOR".
+  bool by_default = false;  // Nobody has named it: it is the default address.
+  std::string token_file;   // Empty: none was named.
+  absl::Status token;       // Of reading that file.
+  absl::Status connected;
+  absl::Status answered;  // Of the calls; OK if there were none, because the connection failed.
+  absl::Duration round_trip = absl::InfiniteDuration();  // The shortest of a few calls.
+  v1::ListNodesResponse nodes;
+  v1::ListJobsResponse jobs;
+  // This machine's clock before the call that listed nodes, and after it.
+  absl::Time asked;
+  absl::Time told;
+};
+
+// Returns the findings about the cluster. If no cluster was named and none runs here, that is no fault. If there is no
+// answer, nothing is said about nodes and jobs.
+Findings CheckCluster(const ClusterValues& cluster);
+
+// The difference of a peer's clock from ours: positive if the peer's is ahead. The true value lies between both.
+struct ClockDifference {
+  absl::Duration least;
+  absl::Duration most;
+};
+// The coordinator's clock by what it has told: the time of its newest status of a job, or of the newest heartbeat of a
+// node, which comes every second. nullopt if it told no time.
+std::optional<ClockDifference> CoordinatorClock(const ClusterValues& cluster);
+
+}  // namespace hooke
+
+#endif  // HOOKE_CLIENT_DOCTOR_CLUSTER_CHECKS_H_
