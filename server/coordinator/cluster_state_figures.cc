@@ -96,7 +96,10 @@ ClusterFigures ClusterState::Figures(const FigureLimits& limits, Instant now) co
   }
   ListJobFigures(limits, now, figures);
   for (const auto& [name, worker] : workers_) {
-    WorkerFigures one = {name, worker.site, worker.slots};
+    WorkerFigures one;
+    one.name = name;
+    one.site = worker.site;
+    one.slots = worker.slots;
     for (const auto& [key, ranks] : worker.occupants) one.slots_used += ranks;
     one.alive = worker.session != 0 && IsAlive(worker.last_heard, now);
     one.unheard = now.steady - worker.last_heard.steady;

@@ -104,7 +104,11 @@ TEST(ServerMetricsTest, LeavesOutWhatIsNotKnown) {
 // Two servers that claim one address have samples of their own. Names with quotes stay one label.
 TEST(ServerMetricsTest, KeepsNodesApart) {
   CoordinatorFigures figures;
-  figures.cluster.servers = {{"b:1", "11"}, {"b:1", "22"}};
+  for (const char* id : {"11", "22"}) {
+    ServerFigures& server = figures.cluster.servers.emplace_back();
+    server.address = "b:1";
+    server.id = id;
+  }
   figures.cluster.workers = {{"a\"b\\", "s", 4, 2, true, absl::Seconds(1.5)}};
   const std::string text = ClusterText(figures);
   EXPECT_TRUE(AreDifferent(Samples(text)));
