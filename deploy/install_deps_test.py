@@ -21,7 +21,13 @@ case "$*" in *install*)
   echo "Selecting previously unselected package a."
   echo "pmstatus:libc6:amd64:45.25:Unpacking libc6 (amd64)"
   exit {status} ;;
+*download*) echo package >prometheus_1.deb ;;
 esac
+"""
+
+DPKG = """#!/bin/sh
+echo "dpkg $*" >>"$(dirname "$0")/asked"
+mkdir -p "$3"
 """
 
 
@@ -30,7 +36,7 @@ class InstallDeps(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="hooke-install-deps-")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.environment = dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.environment = dict(os.environ, PATH=f"{self.folder}:{os.environ['PATH']}", HOOKE_UNPACKED=f"{self.folder}/unpacked")
 
     def program(self, name, text):
         path = self.folder / name
@@ -41,6 +47,7 @@ class InstallDeps(unittest.TestCase):
         """Makes a machine on which the user is root and `installed` is the state of every package."""
         self.program("dpkg-query", f"#!/bin/sh\necho {installed}\n")
         self.program("id", "#!/bin/sh\necho 0\n")
+        self.program("dpkg", DPKG)
         self.program("apt-get", APT_GET.format(status=apt_status))
 
     def run_plain(self, *arguments):
@@ -58,9 +65,20 @@ class InstallDeps(unittest.TestCase):
         result = self.run_plain()
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"^install-deps: (\d+) of \1 packages are missing: bazel-bootstrap .*\ninstall-deps: installed \1 packages in \d+ s\n$")
-        update, install = (self.folder / "asked").read_text().splitlines()
+        update, install, download, unpack = (self.folder / "asked").read_text().splitlines()
         self.assertTrue(update.endswith(" update"), update)
         self.assertIn(" install -y --no-install-recommends bazel-bootstrap ", install)
+        # Prometheus would start as a service if it were installed.
+        self.assertNotIn("prometheus ", install + " ")
+        self.assertTrue(download.endswith(" download prometheus"), download)
+        self.assertRegex(unpack, f"^dpkg -x .*/prometheus_1.deb {self.folder}/unpacked/prometheus.new$")
+        self.assertEqual(os.listdir(self.folder / "unpacked"), ["prometheus"])
+
+    def test_what_is_unpacked_is_not_unpacked_again(self):
+        self.machine("not-installed")
+        (self.folder / "unpacked/prometheus").mkdir(parents=True)
+        self.assertEqual(self.run_plain().returncode, 0)
+        self.assertNotIn("prometheus ", (self.folder / "asked").read_text().replace("\n", " "))
 
     def test_run_installs_what_the_programs_need_only(self):
         self.machine("not-installed")

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/heartbeat.h"
 #include "server/coordinator/instant.h"
@@ -19,6 +20,7 @@
 #include "server/coordinator/service.h"
 #include "server/job_files/file_store.h"
 #include "server/listen_address.h"
+#include "server/metrics/server_metrics.h"
 #include "server/parameters/parameter_server.h"
 #include "server/parameters/storage.h"
 #include "server/records/record_store.h"
@@ -27,6 +29,9 @@
 #include "wire/admission.h"
 #include "wire/channel.h"
 #include "wire/host_port.h"
+#include "wire/metrics/folder_space.h"
+#include "wire/metrics/metrics_page.h"
+#include "wire/metrics/process_figures.h"
 #include "wire/random_hex.h"
 
 namespace hooke {
@@ -35,6 +40,7 @@ namespace {
 // Each open stream of a user's watch holds one, and each call while it runs. Streams of exchanges hold none.
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
+constexpr absl::Duration kAskDiskEvery = absl::Seconds(5);
 
 }  // namespace
 
@@ -167,7 +173,33 @@ absl::Status ServerDaemon::Advertise(uint16_t port) {
   return absl::OkStatus();
 }
 
+absl::Status ServerDaemon::OpenMetrics() {
+  if (options_.metrics.empty()) return absl::OkStatus();
+  space_ = std::make_unique<FolderSpace>(options_.state_dir, kAskDiskEvery);
+  absl::StatusOr<std::unique_ptr<HttpServer>> metrics =
+      ServeMetrics(options_.metrics, options_.token, [this](MetricFamilies& families) { CollectMetrics(families); });
+  if (!metrics.ok()) return metrics.status();
+  metrics_ = *std::move(metrics);
+  return absl::OkStatus();
+}
+
+void ServerDaemon::CollectMetrics(MetricFamilies& families) const {
+  DaemonFigures figures;
+  figures.version = options_.version;
+  figures.process = ReadProcessFigures();
+  figures.space = space_->last();
+  figures.stats = parameters_->Stats();
+  figures.parameters = parameters_->Figures();
+  figures.max_center_bytes = options_.max_center_bytes;
+  if (coordinator_ != nullptr) figures.coordinator = coordinator_->coordinator().Figures({}, InstantNow());
+  figures.now = SteadyTime();
+  AddServerMetrics(figures, families);
+}
+
+std::string ServerDaemon::metrics_address() const { return metrics_ == nullptr ? "" : metrics_->address(); }
+
 absl::Status ServerDaemon::Stop() {
+  metrics_.reset();
   heartbeat_.reset();
   if (coordinator_ != nullptr) coordinator_->Stop();
   absl::Status status = parameters_ == nullptr ? absl::OkStatus() : parameters_->Stop();
@@ -189,6 +221,7 @@ absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions 
   std::unique_ptr<ServerDaemon> daemon(new ServerDaemon(std::move(options), *std::move(listen), *std::move(folder)));
   absl::Status status = daemon->OpenParameters();
   if (status.ok()) status = daemon->OpenCoordinator();
+  if (status.ok()) status = daemon->OpenMetrics();
   if (status.ok()) status = daemon->Listen();
   if (!status.ok()) return status;
   return daemon;

@@ -25,7 +25,10 @@ class logger;
 namespace hooke {
 
 class CoordinatorService;
+class FolderSpace;
 class Heartbeat;
+class HttpServer;
+class MetricFamilies;
 class ParameterServer;
 class ServerFolder;
 
@@ -37,6 +40,7 @@ struct ServerOptions {
   // With a token, callers must have it. Ranks may instead have the credential that is made from it for their job's
   // center. Without a token, whoever reaches this server may call it.
   ClusterToken token;
+  std::string metrics;    // HOST:PORT where metrics are served over HTTP; empty: nowhere.
   std::string state_dir;  // Made if necessary; no other server may use it.
   absl::Duration snapshot_interval = absl::Seconds(30);
   uint64_t max_message_bytes = uint64_t{16} << 20;
@@ -69,6 +73,8 @@ class ServerDaemon {
 
   // HOST:PORT that ranks, workers and users dial.
   const std::string& address() const { return address_; }
+  // HOST:PORT where metrics are served; empty: nowhere.
+  std::string metrics_address() const;
 
   // Ends all calls, writes the last snapshots and returns their first error. A second call does nothing and returns OK.
   // Call it from one thread.
@@ -81,6 +87,8 @@ class ServerDaemon {
   absl::Status OpenCoordinator();
   absl::Status Listen();
   absl::Status Advertise(uint16_t port);
+  absl::Status OpenMetrics();
+  void CollectMetrics(MetricFamilies& families) const;
 
   const ServerOptions options_;
   const HostPort listen_;                       // options_.listen.
@@ -91,6 +99,8 @@ class ServerDaemon {
   std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<FolderSpace> space_;   // Null if there are no metrics.
+  std::unique_ptr<HttpServer> metrics_;  // The same. Destroyed first: its threads use the others.
 };
 
 }  // namespace hooke

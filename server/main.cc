@@ -92,8 +92,12 @@ int Run(hooke::ServerCommandLine options) {
   absl::StatusOr<std::unique_ptr<hooke::ServerDaemon>> daemon = hooke::ServerDaemon::Start(options.server);
   if (!daemon.ok()) return Fail(daemon.status());
   logger->info("serving at {}", (*daemon)->address());
+  const std::string metrics = (*daemon)->metrics_address();
+  if (!metrics.empty()) logger->info("metrics at http://{}/metrics", metrics);
   if (!options.ready_file.empty()) {
-    const absl::Status written = hooke::WriteWholeFile(options.ready_file, (*daemon)->address() + "\n");
+    std::string ready = (*daemon)->address() + "\n";
+    if (!metrics.empty()) ready += "metrics " + metrics + "\n";
+    const absl::Status written = hooke::WriteWholeFile(options.ready_file, ready);
     if (!written.ok()) return Fail(written);
   }
   int number = 0;

@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "flags/command_line.h"
 #include "wire/host_port.h"
+#include "wire/metrics/metrics_page.h"
 
 namespace hooke {
 namespace {
@@ -34,18 +35,8 @@ std::string CheckDialed(const std::string& text) {
   return text.empty() ? "" : std::string(CheckDialAddress(text).message());
 }
 
-}  // namespace
-
-ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home) {
-  ServerCommandLine options;
+void AddAddresses(Command& command, ServerCommandLine& options) {
   ServerOptions& server = options.server;
-  server.version = HOOKE_VERSION;
-  if (!home.empty()) server.state_dir = home + "/.hooke/server";
-
-  Command command("hooke-server",
-                  "Holds the parameters that groups share. The first server of a cluster is also its coordinator.");
-  command.ShowDefaults();
-  command.Version(absl::StrCat("hooke-server ", HOOKE_VERSION));
   command.Add("--listen", server.listen, "Address to serve at; port 0 picks a free one")
       .Check(CheckAddress)
       .Type("HOST:PORT");
@@ -63,6 +54,27 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
            "without both, whoever reaches this server may use it")
       .NotEmpty()
       .Type("FILE");
+  command
+      .Add("--metrics", server.metrics,
+           "Serve metrics for Prometheus over HTTP at this address, not encrypted; port 0 picks a free one. If other "
+           "machines reach it, they need the token, if there is one. Without this flag nothing is served")
+      .Check(MetricsAddressFault)
+      .Type("HOST:PORT");
+}
+
+}  // namespace
+
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home) {
+  ServerCommandLine options;
+  ServerOptions& server = options.server;
+  server.version = HOOKE_VERSION;
+  if (!home.empty()) server.state_dir = home + "/.hooke/server";
+
+  Command command("hooke-server",
+                  "Holds the parameters that groups share. The first server of a cluster is also its coordinator.");
+  command.ShowDefaults();
+  command.Version(absl::StrCat("hooke-server ", HOOKE_VERSION));
+  AddAddresses(command, options);
   command.Add("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
       .Type("FOLDER");
   command.Add("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving").Type("FILE");
@@ -108,7 +120,7 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
 std::string Describe(const ServerCommandLine& options) {
   const ServerOptions& server = options.server;
   return absl::StrCat("listen=", server.listen, " advertise=", server.advertise, " coordinator=", server.coordinator,
-                      " token-file=", options.token_file, " state-dir=", server.state_dir,
+                      " token-file=", options.token_file, " metrics=", server.metrics, " state-dir=", server.state_dir,
                       " ready-file=", options.ready_file,
                       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
                       " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,

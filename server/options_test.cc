@@ -19,7 +19,8 @@ TEST(OptionsTest, HasDefaults) {
   const ParsedCommandLine parsed = Parse({});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
-            "listen=127.0.0.1:7411 advertise= coordinator= token-file= state-dir=/home/user/.hooke/server ready-file= "
+            "listen=127.0.0.1:7411 advertise= coordinator= token-file= metrics= state-dir=/home/user/.hooke/server "
+            "ready-file= "
             "snapshot-interval=30s "
             "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=0 files-max-bytes=1073741824 "
             "files-total-bytes=10737418240 max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
@@ -28,17 +29,18 @@ TEST(OptionsTest, HasDefaults) {
 // Every flag reaches its option.
 TEST(OptionsTest, ReadsEveryFlag) {
   const ParsedCommandLine parsed =
-      Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--token-file=/t", "--state-dir=/s",
-             "--ready-file=/r", "--snapshot-interval=1m30s", "--lease=5s", "--finished-jobs-max=7", "--keep-jobs=720h",
-             "--keep-bytes=1000", "--files-max-bytes=11", "--files-total-bytes=12", "--max-message-bytes=200000",
-             "--max-center-bytes=5", "--log-level=warning"});
+      Parse({"--listen=0.0.0.0:0", "--advertise=node:1", "--coordinator=c:7411", "--token-file=/t", "--metrics=[::]:9",
+             "--state-dir=/s", "--ready-file=/r", "--snapshot-interval=1m30s", "--lease=5s", "--finished-jobs-max=7",
+             "--keep-jobs=720h", "--keep-bytes=1000", "--files-max-bytes=11", "--files-total-bytes=12",
+             "--max-message-bytes=200000", "--max-center-bytes=5", "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
-  EXPECT_EQ(Describe(*parsed.run),
-            "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 token-file=/t state-dir=/s ready-file=/r "
-            "snapshot-interval=1m30s "
-            "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 files-max-bytes=11 "
-            "files-total-bytes=12 max-message-bytes=200000 max-center-bytes=5 "
-            "log-level=warning");
+  EXPECT_EQ(
+      Describe(*parsed.run),
+      "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 token-file=/t metrics=[::]:9 state-dir=/s ready-file=/r "
+      "snapshot-interval=1m30s "
+      "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 files-max-bytes=11 "
+      "files-total-bytes=12 max-message-bytes=200000 max-center-bytes=5 "
+      "log-level=warning");
 }
 
 // The words of --log-level are those of hooke-worker, and the logger knows them.
@@ -62,6 +64,7 @@ TEST(OptionsTest, NamesMistakes) {
       {{"--lissen=x"}, 2, "--lissen=x"},
       {{"extra"}, 2, "extra"},
       {{"--listen=nowhere"}, 2, "--listen: \"nowhere\" is no address, allowed is HOST:PORT or [IPv6]:PORT"},
+      {{"--metrics=9090"}, 2, "--metrics: \"9090\" is no address, allowed is HOST:PORT or [IPv6]:PORT"},
       {{"--coordinator=:1"}, 2, "--coordinator: \":1\" is no address"},
       {{"--coordinator=c:0"},
        2,

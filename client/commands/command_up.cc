@@ -26,6 +26,17 @@ std::string HostsText(const LocalCluster& cluster, const LocalClusterOptions& op
   return text;
 }
 
+// Lines about the pages of metrics; empty if there are none.
+std::string MetricsText(const LocalCluster& cluster) {
+  const auto addresses = cluster.metrics_addresses();
+  if (addresses.empty()) return "";
+  const auto write = [](std::string* out, const std::pair<std::string, std::string>& daemon) {
+    absl::StrAppend(out, "http://", daemon.second, "/metrics (", daemon.first, ")");
+  };
+  return absl::StrCat("metrics      ", absl::StrJoin(addresses, "\n             ", write),
+                      "\n             for Prometheus: ", cluster.metrics_targets(), "\n");
+}
+
 void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, const LocalClusterOptions& options,
                   bool default_folder) {
   std::string flag = default_folder ? "" : absl::StrCat(" --coordinator ", cluster.coordinator());
@@ -34,7 +45,7 @@ void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, con
                   << "servers      " << absl::StrJoin(cluster.server_addresses(), ", ") << "\n"
                   << "workers      " << cluster.workers() << " with " << options.slots
                   << (options.slots == 1 ? " slot" : " slots") << " each\n"
-                  << HostsText(cluster, options) << "logs         "
+                  << HostsText(cluster, options) << MetricsText(cluster) << "logs         "
                   << (std::filesystem::path(options.state_dir) / "logs").string() << "\n\n"
                   << "Train:   hooke submit deploy/jobs/fashion.yaml --watch" << flag << "\n"
                   << "Look:    hooke jobs" << flag << "\n"
@@ -116,6 +127,10 @@ void AddUpCommand(Command& program, Invocation& invocation) {
       .Range(1, 4096)
       .Type("N");
   AddHostFlags(command, *hosts, workers);
+  command.Add(
+      "--metrics", options->metrics,
+      "Each daemon serves metrics for Prometheus over HTTP, on a free port. DIR/metrics.json names the ports for "
+      "its file_sd_configs");
   command
       .Add("--state-dir", options->state_dir,
            "Folder for jobs, snapshots and logs; one cluster at a time. Default: $HOME/.hooke/up, where other "

@@ -14,6 +14,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "client/local_cluster/cluster_folder.h"
 #include "client/process/run_program.h"
@@ -110,6 +111,35 @@ TEST_F(UpTest, PassesTheTokenFileOn) {
   const ProgramOutcome refused = Program(Up({"--token-file", file})).Wait();
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("is open to others than its owner"));
+}
+
+// With --metrics each daemon is told to serve them. `up` prints where, and writes a file that Prometheus reads. The
+// next `up` without the flag removes that file.
+TEST_F(UpTest, TellsWhereMetricsAre) {
+  const std::string with_metrics = absl::StrReplaceAll(
+      kDaemon, {{"> \"$ready.new\" &&",
+                 "> \"$ready.new\" && echo \"metrics 127.0.0.1:$(basename $state)\" >> \"$ready.new\" &&"}});
+  for (const char* program : {"hooke-server", "hooke-worker"}) WriteProgram(program, with_metrics);
+  const std::string targets = state_ + "/metrics.json";
+  {
+    Program up(Up({"--metrics", "--servers", "1", "--workers", "1"}));
+    ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;
+    EXPECT_THAT(LogOf("server-1"), HasSubstr(" --metrics 127.0.0.1:0"));
+    EXPECT_THAT(LogOf("worker-1"), HasSubstr(" --metrics 127.0.0.1:0"));
+    std::stringstream text;
+    text << std::ifstream(targets).rdbuf();
+    EXPECT_EQ(text.str(),
+              "[{\"targets\": [\"127.0.0.1:server-1\"], \"labels\": {\"daemon\": \"server-1\"}},\n"
+              " {\"targets\": [\"127.0.0.1:worker-1\"], \"labels\": {\"daemon\": \"worker-1\"}}]\n");
+    up.Signal(SIGINT);
+    EXPECT_THAT(up.Wait().out, HasSubstr("metrics      http://127.0.0.1:server-1/metrics (server-1)\n"
+                                         "             http://127.0.0.1:worker-1/metrics (worker-1)\n"
+                                         "             for Prometheus: " +
+                                         targets + "\n"));
+  }
+  Program up(Up({"--servers", "1", "--workers", "1"}));
+  ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20)));
+  EXPECT_FALSE(fs::exists(targets));
 }
 
 // A whole cluster starts with the given flags and prints its address. Ctrl-C stops all its daemons.

@@ -7,7 +7,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "files/whole_file.h"
 #include "wire/host_port.h"
 
 namespace hooke {
@@ -90,14 +90,14 @@ absl::StatusOr<std::string> ListenAddressOn(const VirtualHosts& hosts, int index
                    "; give those of the earlier run, or start a new cluster in another folder with --state-dir"));
 }
 
-// Returns the file's first line, or "" until that line is complete.
-std::string ReadLine(const std::string& path) {
+// Returns line `number` of the file, from 0, or "" if that line is not there or not complete.
+std::string ReadLine(const std::string& path, int number) {
   std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  const std::string all = text.str();
-  const size_t end = all.find('\n');
-  return end == std::string::npos ? "" : all.substr(0, end);
+  std::string line;
+  for (int i = 0; i <= number; ++i) {
+    if (!std::getline(in, line) || in.eof()) return "";
+  }
+  return line;
 }
 
 }  // namespace
@@ -159,6 +159,7 @@ absl::Status LocalCluster::StartAll(Interrupts* interrupts) {
   for (Daemon& worker : workers_) {
     if (absl::StatusOr<std::string> ready = WaitUntilReady(worker, interrupts); !ready.ok()) return ready.status();
   }
+  if (absl::Status status = WriteMetricsTargets(); !status.ok()) return status;
   return folder_.Announce(coordinator());
 }
 
@@ -215,18 +216,26 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
   options.arguments = std::move(arguments);
   if (!options_.token_file.empty())
     options.arguments.insert(options.arguments.end(), {"--token-file", options_.token_file});
+  if (options_.metrics) {
+    const std::string host = hosts_ != nullptr ? hosts_->Address(place % hosts_->count()) : "127.0.0.1";
+    options.arguments.insert(options.arguments.end(), {"--metrics", absl::StrCat(host, ":0")});
+  }
   if (hosts_ != nullptr) options.arguments = hosts_->Inside(place % hosts_->count(), options.arguments);
   options.log_path = fs::path(folder_.path()) / "logs" / absl::StrCat(name, ".log");
   absl::StatusOr<Child> child = Child::Start(options);
   if (!child.ok()) return child.status();
-  return Daemon{name, "", options.log_path, paths.ready_file, *std::move(child)};
+  return Daemon{name, "", "", options.log_path, paths.ready_file, *std::move(child)};
 }
 
 absl::StatusOr<std::string> LocalCluster::WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const {
   const absl::Time deadline = absl::Now() + options_.start_timeout;
   while (true) {
-    std::string ready = ReadLine(daemon.ready_file);
-    if (!ready.empty()) return ready;
+    std::string ready = ReadLine(daemon.ready_file, 0);
+    if (!ready.empty()) {
+      const std::string metrics = ReadLine(daemon.ready_file, 1);
+      daemon.metrics = std::string(absl::StripPrefix(metrics, "metrics "));
+      return ready;
+    }
     if (const std::optional<std::string>& ended = daemon.child.Ended(); ended.has_value()) {
       return absl::FailedPreconditionError(absl::StrCat(daemon.name, " ended at its start (", *ended, "); the end of ",
                                                         daemon.log_path, ":\n", EndOfLog(daemon.log_path)));
@@ -250,6 +259,33 @@ std::vector<std::string> LocalCluster::server_addresses() const {
   std::vector<std::string> addresses;
   for (const Daemon& server : servers_) addresses.push_back(server.address);
   return addresses;
+}
+
+std::vector<std::pair<std::string, std::string>> LocalCluster::metrics_addresses() const {
+  std::vector<std::pair<std::string, std::string>> addresses;
+  for (const std::vector<Daemon>* daemons : {&servers_, &workers_}) {
+    for (const Daemon& daemon : *daemons) {
+      if (!daemon.metrics.empty()) addresses.emplace_back(daemon.name, daemon.metrics);
+    }
+  }
+  return addresses;
+}
+
+std::string LocalCluster::metrics_targets() const { return fs::path(folder_.path()) / "metrics.json"; }
+
+absl::Status LocalCluster::WriteMetricsTargets() const {
+  std::error_code error;
+  // The addresses of an earlier run are wrong now.
+  if (!options_.metrics) {
+    fs::remove(metrics_targets(), error);
+    return absl::OkStatus();
+  }
+  // Neither names nor addresses have characters that JSON would quote.
+  std::vector<std::string> targets;
+  for (const auto& [name, address] : metrics_addresses()) {
+    targets.push_back(absl::StrCat("{\"targets\": [\"", address, "\"], \"labels\": {\"daemon\": \"", name, "\"}}"));
+  }
+  return WriteWholeFile(metrics_targets(), absl::StrCat("[", absl::StrJoin(targets, ",\n "), "]\n"));
 }
 
 std::vector<std::string> LocalCluster::NewlyEnded() {

@@ -4,12 +4,13 @@
 // A whole cluster on this machine: servers and workers as child processes on free ports, or on virtual hosts. Only one
 // thread may use it. Only this machine can reach the cluster.
 //
-// A daemon writes its --ready-file when it is ready. A server's file has one line, the HOST:PORT where it listens. A
-// worker's file has any line.
+// A daemon writes its --ready-file when it is ready. A server's file has the HOST:PORT where it listens in its first
+// line. A worker's file has any line. With metrics, the second line of each is "metrics HOST:PORT".
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,6 +32,7 @@ struct LocalClusterOptions {
   std::string command = "hooke up";                  // The command that owns the cluster.
   std::string state_dir;                             // Absolute path.
   std::string programs_dir;                          // The folder of hooke-server and hooke-worker.
+  bool metrics = false;                              // Each daemon serves metrics, on a free port.
   std::string token_file;                            // Absolute path, passed to all daemons; empty: no token.
   absl::Duration start_timeout = absl::Seconds(30);  // Most time for each daemon to become ready.
   absl::Duration stop_grace =
@@ -71,6 +73,11 @@ class LocalCluster {
   // no token.
   bool allows_commands() const { return hosts_ == nullptr || !options_.token_file.empty(); }
 
+  // The daemons' names and the HOST:PORT of their metrics; empty without metrics.
+  std::vector<std::pair<std::string, std::string>> metrics_addresses() const;
+  // A file that tells Prometheus of these addresses, in the format of its file_sd_configs. It exists only with metrics.
+  std::string metrics_targets() const;
+
   // Messages for people about daemons that have ended. Each message is returned once.
   std::vector<std::string> NewlyEnded();
   // Whether the coordinator still runs. Without it the cluster is useless.
@@ -84,6 +91,7 @@ class LocalCluster {
   struct Daemon {
     std::string name;
     std::string address;  // Servers only.
+    std::string metrics;  // HOST:PORT; empty without metrics.
     std::string log_path;
     std::string ready_file;
     Child child;
@@ -101,7 +109,9 @@ class LocalCluster {
   // With virtual hosts, the daemon runs on host `place` modulo their number.
   absl::StatusOr<Daemon> StartDaemon(const std::string& name, std::vector<std::string> arguments,
                                      const DaemonPaths& paths, int place);
+  // Returns the first line of the ready file, and sets the daemon's `metrics`.
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
+  absl::Status WriteMetricsTargets() const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;
   // Stops these daemons. An interrupt sets `hurry`. These daemons, and those of later calls, are then killed at once.
   void StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry, std::vector<std::string>& killed);

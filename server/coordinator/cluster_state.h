@@ -15,6 +15,7 @@
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
 // - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
 // - cluster_state_view.cc: the status for users.
+// - cluster_state_figures.cc: the figures for metrics.
 
 #include <cstdint>
 #include <deque>
@@ -31,6 +32,7 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/choose_servers.h"
+#include "server/coordinator/cluster_figures.h"
 #include "server/coordinator/effects.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/keep_limits.h"
@@ -130,6 +132,7 @@ class ClusterState {
   JobList List(size_t bytes_max, Instant now) const;
   std::vector<v1::NodeStatus> Nodes(Instant now) const;
   std::vector<v1::NodeLink> Links() const { return links_.All(); }
+  ClusterFigures Figures(const FigureLimits& limits, Instant now) const;
   // Grows with each change of the job that Status shows. 0: there is no such job.
   uint64_t Changes(const std::string& job_id) const;
 
@@ -345,6 +348,12 @@ class ClusterState {
 
   // cluster_state_view.cc
   v1::JobStatus StatusOf(const Job& job, Instant now) const;
+  // cluster_state_figures.cc
+  // Returns nullopt for a job that ended too long ago. Lists at most `groups_left` groups, and takes them from it.
+  std::optional<JobFigures> JobFiguresOf(const Job& job, const FigureLimits& limits, size_t& groups_left,
+                                         Instant now) const;
+  void ListJobFigures(const FigureLimits& limits, Instant now, ClusterFigures& figures) const;
+
   bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
   bool IsAlive(Instant last_heard, Instant now) const {
     return LivenessOf(now.steady - last_heard.steady, options_.liveness) == Liveness::kAlive;

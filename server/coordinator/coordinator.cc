@@ -162,6 +162,11 @@ std::vector<v1::NodeLink> Coordinator::Links() {
   return state_.Links();
 }
 
+CoordinatorFigures Coordinator::Figures(const FigureLimits& limits, Instant now) {
+  absl::MutexLock lock(&mutex_);
+  return {state_.Figures(limits, now), store_failures_, store_status_.ok()};
+}
+
 absl::StatusOr<v1::FileSet> Coordinator::FilesOf(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
   if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;

@@ -36,6 +36,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "clocks/steady_condition.h"
+#include "server/coordinator/cluster_figures.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/coordinator/instant.h"
 #include "server/coordinator/job_log.h"
@@ -101,6 +102,7 @@ class Coordinator {
   ClusterState::JobList List(size_t bytes_max, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
   std::vector<v1::NodeLink> Links();
+  CoordinatorFigures Figures(const FigureLimits& limits, Instant now);
   // Returns the files of a job that has not ended. NOT_FOUND: no such job, or it has no files. FAILED_PRECONDITION: it
   // has ended.
   absl::StatusOr<v1::FileSet> FilesOf(const std::string& job_id);
@@ -210,8 +212,9 @@ class Coordinator {
   absl::Mutex mutex_;
   ClusterState state_ ABSL_GUARDED_BY(mutex_);
   WriteQueue queue_ ABSL_GUARDED_BY(mutex_);
-  Instant latest_ ABSL_GUARDED_BY(mutex_);             // `now` of the last call that may have changed something.
-  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);  // The result of the last attempt to store changes.
+  Instant latest_ ABSL_GUARDED_BY(mutex_);               // `now` of the last call that may have changed something.
+  absl::Status store_status_ ABSL_GUARDED_BY(mutex_);    // The result of the last attempt to store changes.
+  uint64_t store_failures_ ABSL_GUARDED_BY(mutex_) = 0;  // Attempts to store jobs that failed.
   // The steady time before which changes are not stored again after a failure.
   absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   // Submissions by job id; the value is set once the writer has tried to store the job.

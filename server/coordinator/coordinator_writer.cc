@@ -61,6 +61,7 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
   queue_.Done(result.changes.ok());
   if (batch.ChangesJobs()) {
     store_status_ = result.changes;
+    if (!result.changes.ok()) ++store_failures_;
     store_retry_at_ = result.changes.ok() ? -absl::InfiniteDuration() : latest_.steady + kStoreRetry;
   }
   for (auto& [id, session] : sessions_) {
@@ -70,6 +71,7 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
   }
   for (const JobRecord& job : batch.submissions) {
     state_.EndSubmit(job, result.submissions.ok(), latest_);
+    if (!result.submissions.ok()) ++store_failures_;
     auto waiting = submitting_.find(job.job_id);
     if (waiting != submitting_.end()) waiting->second = result.submissions;
   }

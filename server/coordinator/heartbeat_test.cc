@@ -61,6 +61,7 @@ class FakeParameters : public ParameterServer {
     absl::MutexLock lock(&mutex_);
     return forgets_;
   }
+  ParameterFigures Figures() const override { return {}; }
   absl::Status Stop() override { return absl::OkStatus(); }
   int seals() const {
     absl::MutexLock lock(&mutex_);

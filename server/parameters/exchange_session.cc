@@ -127,22 +127,30 @@ std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, a
     begun_ = {header,
               {reinterpret_cast<const float*>(payload.data()), header.values},
               {reinterpret_cast<float*>(answer.data()), header.values},
-              {}};
+              {},
+              shard_->meter().Now()};
     return GoOn();
   }
-  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return status;
-  begun_ = {header, values_, absl::MakeSpan(answer_), answer};
+  begun_ = {header, {}, {}, answer, shard_->meter().Now()};
+  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return Ends(std::move(status));
+  begun_.values = values_;
+  begun_.answer = absl::MakeSpan(answer_);
   return GoOn();
 }
 
 std::optional<absl::Status> ExchangeSession::Resume(absl::Status status) {
-  if (!status.ok()) return status;
+  if (!status.ok()) return Ends(std::move(status));
   begun_.done += turn_.values.size();
   return GoOn();
 }
 
 // If a turn waits, another thread may go on with this session at once. So nothing here is touched after that.
 std::optional<absl::Status> ExchangeSession::GoOn() {
+  std::optional<absl::Status> status = ApplyBlocks();
+  return status.has_value() ? Ends(*std::move(status)) : status;
+}
+
+std::optional<absl::Status> ExchangeSession::ApplyBlocks() {
   while (begun_.done < begun_.values.size()) {
     turn_.exchange.first = begun_.header.first + begun_.done;
     const uint64_t count = ValuesOfBlock(*shard_, turn_.exchange.first, begun_.values.size() - begun_.done);
@@ -154,6 +162,17 @@ std::optional<absl::Status> ExchangeSession::GoOn() {
   }
   if (begun_.encoded.empty()) return absl::OkStatus();
   return EncodeAnswer(begun_.header.first, begun_.encoded);
+}
+
+absl::Status ExchangeSession::Ends(absl::Status status) {
+  ExchangeMeter& meter = shard_->meter();
+  if (!status.ok()) {
+    meter.Refused();
+    return status;
+  }
+  meter.Answered(
+      {sender_.group(), begun_.arrived, PayloadBytes(begun_.header), PayloadBytes(AnswerHeader(begun_.header))});
+  return status;
 }
 
 absl::StatusOr<bool> InitializeSession::Receive(absl::Time now, const grpc::ByteBuffer& message) {

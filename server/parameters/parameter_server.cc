@@ -53,6 +53,8 @@ class RunningParameterServer final : public ParameterServer {
     return {store_->center_bytes(), store_->jobs(), disk.centers, disk.bytes, std::move(disk.jobs)};
   }
 
+  ParameterFigures Figures() const override { return store_->Figures(); }
+
   absl::Status Stop() override {
     store_->StopWaiting();
     if (loader_.joinable()) loader_.join();

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/parameters/parameter_figures.h"
 #include "server/parameters/wait_clock.h"
 
 namespace grpc {
@@ -101,6 +102,9 @@ class ParameterServer {
   virtual absl::Status Forget(const std::string& job_id, const std::string& job_key) = 0;
 
   virtual ParameterServerStats Stats() const = 0;
+
+  // Returns more figures, for people. Takes no lock for longer than a copy, and touches no disk.
+  virtual ParameterFigures Figures() const = 0;
 
   // Refuses new calls with UNAVAILABLE and ends the open ones, whose clients see UNAVAILABLE or CANCELLED. Waits at
   // most five seconds for them. Then writes the last snapshot of each changed shard, and returns the first error of

@@ -198,10 +198,15 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
   shard->Close();
   const bool initialized = shard->initialized();
   if (initialized) {
-    if (absl::Status status = history->Write(*shard, /*sealed=*/true); !status.ok()) return status;
+    if (absl::Status status = history->Write(*shard, /*sealed=*/true); !status.ok()) {
+      absl::MutexLock lock(&mutex_);
+      ++snapshot_failures_;
+      return status;
+    }
   }
   {
     absl::MutexLock lock(&mutex_);
+    if (initialized) ++snapshots_;
     center_bytes_ -= std::exchange(job.memory_bytes, 0);
     job.key = shard->plan().job.job_key();
     job.shard = nullptr;
@@ -286,12 +291,19 @@ absl::Status ParameterStore::Snapshot(absl::string_view job_id, Due due) {
     history = job.history;
     written = job.written_updates;
   }
+  const absl::Time begun = options_.wait_clock->Now();
   const uint64_t updates = shard->updates();
   const bool is_due = shard->initialized() && (!written.has_value() || (due == Due::kIfChanged && *written != updates));
   absl::Status status = is_due ? history->Write(*shard, /*sealed=*/false) : absl::OkStatus();
-  if (is_due && status.ok()) {
+  {
     absl::MutexLock lock(&mutex_);
-    job.written_updates = updates;
+    if (is_due && status.ok()) {
+      job.written_updates = updates;
+      job.snapshot_took = options_.wait_clock->Now() - begun;
+      ++snapshots_;
+    }
+    if (!status.ok()) ++snapshot_failures_;
+    if (job.written_updates == updates) job.same_on_disk = begun;
   }
   Release(job);
   return status;
@@ -394,6 +406,31 @@ std::shared_ptr<SnapshotHistory> ParameterStore::MakeHistory(const std::string& 
                                                              const std::vector<uint64_t>& generations) const {
   return std::make_shared<SnapshotHistory>(SnapshotHistory::Options{options_.storage, options_.logger, job_id},
                                            generations);
+}
+
+ParameterFigures ParameterStore::Figures() const {
+  ParameterFigures figures;
+  std::vector<std::shared_ptr<Shard>> shards;
+  const absl::Time now = options_.wait_clock->Now();
+  {
+    absl::MutexLock lock(&mutex_);
+    figures.snapshots = snapshots_;
+    figures.snapshot_failures = snapshot_failures_;
+    for (const auto& [job_id, job] : jobs_) {
+      if (job->shard == nullptr) continue;
+      shards.push_back(job->shard);
+      ShardFigures& shard = figures.shards.emplace_back();
+      shard.job_id = job_id;
+      shard.memory_bytes = job->memory_bytes;
+      if (job->same_on_disk.has_value()) shard.snapshot_age = now - *job->same_on_disk;
+      shard.snapshot_took = job->snapshot_took;
+    }
+  }
+  for (size_t i = 0; i < shards.size(); ++i) {
+    figures.shards[i].updates = shards[i]->updates();
+    figures.shards[i].exchanges = shards[i]->meter().Read();
+  }
+  return figures;
 }
 
 uint64_t ParameterStore::center_bytes() const {

@@ -32,6 +32,7 @@
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
 #include "server/parameters/kept_states.h"
+#include "server/parameters/parameter_figures.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/snapshot.h"
 #include "server/parameters/snapshot_history.h"
@@ -145,6 +146,9 @@ class ParameterStore {
   };
   DiskUse disk_use() const;
 
+  // Figures of the shards in memory, by job id, and of snapshots.
+  ParameterFigures Figures() const;
+
  private:
   // An entry of jobs_. mutex_ guards all its fields, but not the objects that they point to.
   struct Job {
@@ -158,6 +162,8 @@ class ParameterStore {
     absl::Status lost;
     // Shard::updates() of the shard's last snapshot; nullopt: there is none yet.
     std::optional<uint64_t> written_updates;
+    std::optional<absl::Time> same_on_disk;  // When the shard was last known to be as it is in its last snapshot.
+    std::optional<absl::Duration> snapshot_took;
     uint64_t memory_bytes = 0;
     std::vector<Origin> origins;  // Indexed by group; empty if the shard was made here.
   };
@@ -193,6 +199,8 @@ class ParameterStore {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<Job>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t snapshots_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t snapshot_failures_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Set by StopWaiting; new shards get it, too.
   absl::Mutex dropped_mutex_;
   std::map<const void*, std::function<void()>> dropped_ ABSL_GUARDED_BY(dropped_mutex_);

@@ -147,6 +147,7 @@ void ParameterStore::LoadClaimed(const std::string& job_id, Job& job) {
   if (stopping_) (*shard)->StopWaiting();
   job.shard = *std::move(shard);
   job.written_updates = job.shard->updates();
+  job.same_on_disk = options_.wait_clock->Now();
   job.origins = std::move(origins);
 }
 

@@ -30,6 +30,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
     : plan_(std::move(plan)),
       rule_(std::move(rule)),
       clock_(std::move(clock)),
+      meter_(plan_.job.groups(), clock_),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
       book_({plan_.job.groups(), plan_.job.ranks(), rule_->traits().in_rounds ? plan_.blocks.size() : 0,
              plan_.rule.round, rule_->traits().drops_late}),

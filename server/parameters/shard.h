@@ -41,6 +41,7 @@
 #include "algorithms/pace.h"
 #include "server/parameters/answer_window.h"
 #include "server/parameters/attach.h"
+#include "server/parameters/exchange_meter.h"
 #include "server/parameters/round_book.h"
 #include "server/parameters/shard_plan.h"
 #include "server/parameters/wait_clock.h"
@@ -177,6 +178,9 @@ class Shard {
   // Ends waits, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 
+  // Counts this shard's exchanges. The caller of Begin tells it about messages, the shard about blocks.
+  ExchangeMeter& meter() { return meter_; }
+
   // Returns the index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT:
   // there is no such block; the message names what is allowed.
   absl::StatusOr<uint64_t> FindBlock(uint64_t first, uint64_t values) const;
@@ -305,6 +309,7 @@ class Shard {
   const ShardPlan plan_;
   const std::unique_ptr<CenterRule> rule_;
   const std::shared_ptr<WaitClock> clock_;
+  ExchangeMeter meter_;
   const std::unique_ptr<Block[]> blocks_;
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // Indexed by group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};

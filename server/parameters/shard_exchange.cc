@@ -125,7 +125,10 @@ std::optional<absl::Status> Shard::ApplyAtOnce(Turn& turn, Block& block, Ends& e
   const Contribution from = ContributionOf(turn, block);
   if (absl::Status status = Update({&from, 1}, 1, turn, block); !status.ok()) return status;
   block.applied[turn.exchange.speaker.group] = turn.id;
-  if (rule_->traits().answers_center) return AnswerWithinBound(turn, block, ends);
+  if (rule_->traits().answers_center) {
+    meter_.AppliedAlone(from.staleness);
+    return AnswerWithinBound(turn, block, ends);
+  }
   WindowOf(turn.exchange.speaker).Store(turn.id, turn.exchange.first, turn.answer);
   return absl::OkStatus();
 }

@@ -100,6 +100,7 @@ absl::Status Shard::ApplyRound(const RoundBook::ClosedRound& round, const Turn* 
   block.waiting = std::vector<Turn*>();
   block.look_at = absl::InfiniteFuture();
   if (!status.ok()) return status;
+  meter_.AppliedRound();
   // Rounds of other blocks may be complete without the groups that this round has waited for in vain.
   if (!round.missing.empty()) ends.changes_groups = true;
   absl::MutexLock lock(&book_mutex_);

@@ -288,10 +288,14 @@ class Asked(unittest.TestCase):
         self.assertEqual(rounds.missed({8: 0.01, 64: 0.01, 256: 0.0201}), [what])
 
     def test_coordinator(self):
-        self.assertEqual(coordinator.missed({"cpu_percent": 19.99}), [])
+        def missed(cpu, scrape=0.1):
+            return coordinator.missed({"cpu_percent": cpu, "scrape_percent": scrape})
+
+        self.assertEqual(missed(19.99, 1.99), [])
         what = "the coordinator takes 20.004 % of a core; asked is less than 20 %"
-        self.assertEqual(coordinator.missed({"cpu_percent": 20.004}), [what])
-        self.assertEqual(len(coordinator.missed({"cpu_percent": 20.0})), 1)
+        self.assertEqual(missed(20.004), [what])
+        self.assertEqual(len(missed(20.0)), 1)
+        self.assertEqual(missed(1, 2.5), ["its metrics, read every 5 s, take 2.50 % of a core; asked is less than 2 %"])
 
     def exchange_rows(self, size, hooke, **rivals):
         times = {"hooke": hooke, **{name.replace("_", "-"): ms for name, ms in rivals.items()}}

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "flags/command_line.h"
+#include "wire/metrics/metrics_page.h"
 #include "wire/worker_limits.h"
 
 namespace hooke {
@@ -95,6 +96,12 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .Add("--files-cache-bytes", worker.files_cache_bytes,
            "bytes of jobs' files that are kept in the folder; of more, the least recently used leave")
       .Range(uint64_t{1}, uint64_t{INT64_MAX});
+  command
+      .Add("--metrics", worker.metrics,
+           "serve metrics for Prometheus over HTTP at this address, not encrypted; port 0 picks a free one; if other "
+           "machines reach it, they need the token, if there is one; without this flag nothing is served")
+      .Check(MetricsAddressFault)
+      .Type("HOST:PORT");
   command.Add("--state-dir", worker.state_dir, "folder for running groups, of this worker alone");
   command.Add("--rank-binary", worker.launch.rank_binary, "the program hooke-rank");
   command.Add("--mpirun", worker.launch.mpirun, "mpirun of the MPI library that hooke-rank is linked with");
@@ -148,16 +155,16 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
 
 std::string ToString(const WorkerFlags& flags) {
   const WorkerOptions& worker = flags.worker;
-  return absl::StrCat("coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site,
-                      " slots=", worker.slots, " bind=", worker.cores.empty() ? "none" : "cores",
-                      " interfaces=", absl::StrJoin(flags.node.interfaces, ","),
-                      " subnets=", absl::StrJoin(flags.node.subnets, ","), " state-dir=", worker.state_dir,
-                      " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
-                      " threads-per-rank=", worker.launch.threads_per_rank,
-                      " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
-                      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout),
-                      " token-file=", flags.token_file, " allow-commands=", worker.allow_commands ? "yes" : "no",
-                      " files-cache-bytes=", worker.files_cache_bytes, " ready-file=", flags.ready_file);
+  return absl::StrCat(
+      "coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site, " slots=", worker.slots,
+      " bind=", worker.cores.empty() ? "none" : "cores", " interfaces=", absl::StrJoin(flags.node.interfaces, ","),
+      " subnets=", absl::StrJoin(flags.node.subnets, ","), " state-dir=", worker.state_dir,
+      " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
+      " threads-per-rank=", worker.launch.threads_per_rank,
+      " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
+      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout), " token-file=", flags.token_file,
+      " allow-commands=", worker.allow_commands ? "yes" : "no", " files-cache-bytes=", worker.files_cache_bytes,
+      " metrics=", worker.metrics, " ready-file=", flags.ready_file);
 }
 
 std::string FindProgram(const std::vector<std::string>& names, absl::string_view path) {

@@ -25,7 +25,7 @@ struct FlagDefaults {
 };
 
 struct WorkerFlags {
-  // All options but token, version, logger, on_welcome, node, launch.environment and launch.as_root.
+  // All options but token, version, logger, on_metrics, on_welcome, node, launch.environment and launch.as_root.
   WorkerOptions worker;
   NodeAddressWish node;    // The caller makes worker.node from this and the machine's interfaces.
   std::string token_file;  // WorkerOptions.token is read from it; empty: no token.

@@ -59,9 +59,11 @@ std::vector<std::string> Environment() {
   return environment;
 }
 
-void WriteReadyFile(const std::string& path, spdlog::logger& logger) {
+// `metrics` is the address where they are served, or empty.
+void WriteReadyFile(const std::string& path, const std::string& metrics, spdlog::logger& logger) {
   if (path.empty()) return;
-  const absl::Status written = WriteWholeFile(path, absl::StrCat(getpid(), "\n"));
+  const std::string more = metrics.empty() ? "" : absl::StrCat("metrics ", metrics, "\n");
+  const absl::Status written = WriteWholeFile(path, absl::StrCat(getpid(), "\n", more));
   if (!written.ok()) logger.error("--ready-file: {}", std::string(written.message()));
 }
 
@@ -171,7 +173,13 @@ int Main(int argc, char** argv) {
   options.launch.environment = Environment();
   options.launch.as_root = geteuid() == 0;
   options.logger = logger;
-  options.on_welcome = [path = flags.ready_file, logger] { WriteReadyFile(path, *logger); };
+  // Set before the session starts, whose thread calls on_welcome.
+  const auto metrics = std::make_shared<std::string>();
+  options.on_metrics = [metrics, logger](const std::string& address) {
+    *metrics = address;
+    logger->info("metrics at http://{}/metrics", address);
+  };
+  options.on_welcome = [path = flags.ready_file, metrics, logger] { WriteReadyFile(path, *metrics, *logger); };
   if (absl::Status status = SetNodeAddress(flags, options, *logger); !status.ok()) {
     logger->error("{}", std::string(status.message()));
     return 2;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "grpcpp/grpcpp.h"
 #include "wire/channel.h"
 #include "wire/grpc_status.h"
@@ -76,6 +77,13 @@ void Session::AddLog(const v1::GroupId& group, absl::string_view source, absl::s
 bool Session::EndIsPending(const v1::GroupId& group) {
   absl::MutexLock lock(&mutex_);
   return outbox_.HasEnded(group);
+}
+
+SessionFigures Session::Figures() {
+  absl::MutexLock lock(&mutex_);
+  SessionFigures figures = figures_;
+  figures.connected = link_ == Link::kWelcomed;
+  return figures;
 }
 
 bool Session::Flush(absl::Time deadline) {
@@ -193,8 +201,14 @@ void Session::WriteUntilBroken(Stream& stream) {
     v1::WorkerMessage heartbeat;
     heartbeat.mutable_heartbeat()->set_sent_ns(options_.clock ? options_.clock() : 0);
     if (!stream.Write(heartbeat)) return;
+    NoteHeartbeat();
     next_heartbeat = absl::Now() + options_.heartbeat_every;
   }
+}
+
+void Session::NoteHeartbeat() {
+  absl::MutexLock lock(&mutex_);
+  figures_.heartbeat = SteadyTime();
 }
 
 void Session::Read(Stream& stream) {
@@ -205,6 +219,10 @@ void Session::Read(Stream& stream) {
 }
 
 void Session::HandleCommand(const v1::WorkerCommand& command) {
+  {
+    absl::MutexLock lock(&mutex_);
+    figures_.heard = SteadyTime();
+  }
   if (command.has_welcome()) return HandleWelcome();
   if (command.has_start()) return callbacks_.start_group(command.start());
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
@@ -223,6 +241,7 @@ void Session::HandleWelcome() {
     if (link_ == Link::kConnecting) link_ = Link::kWelcomed;
     first = !ever_welcomed_;
     ever_welcomed_ = true;
+    ++figures_.welcomes;
   }
   options_.logger->info("coordinator {}: welcome", options_.coordinator);
   if (first) callbacks_.welcomed();

@@ -7,7 +7,8 @@
 // any.
 //
 // One thread connects and writes; a second one, for each connection, reads. Callbacks run on these threads without a
-// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending and Flush.
+// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending, Figures and
+// Flush.
 
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,7 @@
 #include "wire/cluster_token.h"
 #include "worker/daemon/clock_offset.h"
 #include "worker/daemon/outbox.h"
+#include "worker/metrics/worker_metrics.h"
 
 namespace hooke {
 
@@ -73,6 +75,7 @@ class Session {
   void AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text);
   // Returns whether the group has ended, but the coordinator has not stored its end yet.
   bool EndIsPending(const v1::GroupId& group);
+  SessionFigures Figures();
 
   // Waits until the coordinator has all events and was sent all log lines. Gives up at `deadline`, or when the session
   // is not connected. Returns whether nothing is left.
@@ -94,6 +97,7 @@ class Session {
   bool AwaitWelcome();
   bool AwaitDown();
   void WriteUntilBroken(Stream& stream);
+  void NoteHeartbeat();
   void Read(Stream& stream);
   void HandleCommand(const v1::WorkerCommand& command);
   void HandleWelcome();
@@ -109,6 +113,7 @@ class Session {
   ClockOffset clock_offset_ ABSL_GUARDED_BY(mutex_);
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
   bool ever_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
+  SessionFigures figures_ ABSL_GUARDED_BY(mutex_);  // `connected` is not kept up to date.
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Context of the stream, while there is one.
   std::thread thread_;

@@ -10,13 +10,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "wire/host_port.h"
+#include "wire/metrics/metrics_page.h"
+#include "wire/metrics/process_figures.h"
 #include "wire/random_hex.h"
 #include "wire/worker_limits.h"
 #include "worker/daemon/clock_offset.h"
+#include "worker/daemon/group_part.h"
+#include "worker/metrics/worker_metrics.h"
 
 namespace hooke {
 namespace {
+
+constexpr absl::Duration kAskDiskEvery = absl::Seconds(5);
 
 absl::Status CheckName(absl::string_view flag, const std::string& name) {
   if (IsNodeName(name)) return absl::OkStatus();
@@ -93,6 +100,7 @@ absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions 
   if (!files.ok()) return files.status();
   std::unique_ptr<WorkerDaemon> daemon(
       new WorkerDaemon(std::move(options), *std::move(state_folder), *std::move(files)));
+  if (absl::Status status = daemon->OpenMetrics(); !status.ok()) return status;
   daemon->collector_ = std::thread([daemon = daemon.get()] { daemon->CollectEndedRuns(); });
   daemon->session_->Start();
   return daemon;
@@ -123,6 +131,9 @@ absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
 
 WorkerDaemon::~WorkerDaemon() {
   (void)StopAll(absl::ZeroDuration());
+  metrics_.reset();
+  // OpenMetrics failed, so that nothing was started.
+  if (!collector_.joinable()) return;
   collector_.join();  // The collector ends after the last run has ended.
   session_->Flush(absl::Now() + options_.flush_within);
   session_.reset();
@@ -195,7 +206,9 @@ void WorkerDaemon::StartGroup(const v1::StartGroupCommand& start) {
     if (old.job_id() != id.job_id() || old.group() != id.group() || old.incarnation() > id.incarnation()) continue;
     running.run->Stop(absl::AbortedError(absl::StrCat("replaced by start ", id.incarnation())));
   }
-  runs_[name].run = MakeRun(start);
+  Running& running = runs_[name];
+  running.run = MakeRun(start);
+  running.ranks = PartOf(start).ranks;
 }
 
 std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
@@ -261,6 +274,38 @@ std::vector<v1::GroupId> WorkerDaemon::RunningGroups() {
     if (!running.ended) groups.push_back(running.run->id());
   }
   return groups;
+}
+
+absl::Status WorkerDaemon::OpenMetrics() {
+  if (options_.metrics.empty()) return absl::OkStatus();
+  space_ = std::make_unique<FolderSpace>(options_.state_dir, kAskDiskEvery);
+  absl::StatusOr<std::unique_ptr<HttpServer>> metrics =
+      ServeMetrics(options_.metrics, options_.token, [this](MetricFamilies& families) { CollectMetrics(families); });
+  if (!metrics.ok()) return metrics.status();
+  metrics_ = *std::move(metrics);
+  if (options_.on_metrics) options_.on_metrics(metrics_->address());
+  return absl::OkStatus();
+}
+
+void WorkerDaemon::CollectMetrics(MetricFamilies& families) {
+  NodeFigures figures;
+  figures.version = options_.version;
+  figures.process = ReadProcessFigures();
+  figures.space = space_->last();
+  figures.slots = options_.slots;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [name, running] : runs_) {
+      if (running.ended) continue;
+      ++figures.groups;
+      figures.slots_used += running.ranks;
+    }
+  }
+  figures.cache_bytes = files_->bytes();
+  figures.cache_max_bytes = options_.files_cache_bytes;
+  figures.session = session_->Figures();
+  figures.now = SteadyTime();
+  AddWorkerMetrics(figures, families);
 }
 
 void WorkerDaemon::NoteRefusal(const absl::Status& why) {

@@ -17,6 +17,9 @@
 #include "absl/time/time.h"
 #include "spdlog/spdlog.h"
 #include "wire/cluster_token.h"
+#include "wire/http/http_server.h"
+#include "wire/metrics/families.h"
+#include "wire/metrics/folder_space.h"
 #include "worker/cores/node_cores.h"
 #include "worker/daemon/group_folder.h"
 #include "worker/daemon/group_run.h"
@@ -36,6 +39,7 @@ struct WorkerOptions {
   std::string site = "default";
   uint32_t slots = 1;     // 1 to 4096.
   std::string state_dir;  // Absolute path of a folder that no other worker uses.
+  std::string metrics;    // HOST:PORT where metrics are served over HTTP; empty: nowhere.
   std::string version;
   ClusterToken token;           // The cluster's token; may be empty.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
@@ -58,6 +62,8 @@ struct WorkerOptions {
   absl::Duration flush_within =
       // How long the destructor waits for the coordinator to take the last events.
       absl::Seconds(2);
+  // Called once by Start, with the HOST:PORT where metrics are served; not called if they are not. May be empty.
+  std::function<void(const std::string&)> on_metrics;
   std::function<void()> on_welcome;        // Called once, from a thread of the daemon; may be empty.
   std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
@@ -68,8 +74,8 @@ absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterTo
 
 class WorkerDaemon {
  public:
-  // Starts a daemon. INVALID_ARGUMENT: an option is out of range. NOT_FOUND: hooke-rank or mpirun is missing.
-  // FAILED_PRECONDITION: the state folder cannot be used.
+  // Starts a daemon. INVALID_ARGUMENT: an option is out of range. UNAVAILABLE: metrics cannot be served where they
+  // should. NOT_FOUND: hooke-rank or mpirun is missing. FAILED_PRECONDITION: the state folder cannot be used.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
   // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within
@@ -96,9 +102,12 @@ class WorkerDaemon {
   std::vector<v1::GroupId> RunningGroups();
   void NoteRefusal(const absl::Status& why);
   void CollectEndedRuns();
+  absl::Status OpenMetrics();
+  void CollectMetrics(MetricFamilies& families);
 
   struct Running {
     std::unique_ptr<GroupRun> run;
+    uint32_t ranks = 0;  // Of the group's part that runs here.
     bool ended = false;
   };
 
@@ -111,8 +120,10 @@ class WorkerDaemon {
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Session> session_;  // Set before the first thread starts, reset after the last has ended.
-  std::thread collector_;             // Destroys ended runs, because a run's own thread cannot.
+  std::unique_ptr<Session> session_;     // Set before the first thread starts, reset after the last has ended.
+  std::unique_ptr<FolderSpace> space_;   // Null if there are no metrics.
+  std::unique_ptr<HttpServer> metrics_;  // The same. Destroyed before session_: its threads use it.
+  std::thread collector_;                // Destroys ended runs, because a run's own thread cannot.
 };
 
 }  // namespace hooke

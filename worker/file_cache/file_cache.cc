@@ -240,6 +240,13 @@ std::vector<CachedFile> FileCache::Files() {
   return files;
 }
 
+uint64_t FileCache::bytes() {
+  absl::MutexLock lock(&mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [sha256, cached] : cached_) bytes += cached.bytes;
+  return bytes;
+}
+
 absl::Status FileCache::MakeRoom(uint64_t bytes) {
   const absl::StatusOr<std::vector<std::string>> leave = ChooseEvictions(Files(), bytes, bytes_max_);
   if (!leave.ok()) return leave.status();

@@ -75,6 +75,8 @@ class FileCache {
   absl::StatusOr<Made> Make(const v1::FileSet& set, const std::string& into, const FetchContents& fetch,
                             const std::function<absl::Status()>& stopped);
 
+  uint64_t bytes();  // Of all cached files.
+
  private:
   struct Cached {
     uint64_t bytes = 0;

@@ -1,0 +1,82 @@
+#ifndef HOOKE_SERVER_PARAMETERS_EXCHANGE_METER_H_
+#define HOOKE_SERVER_PARAMETERS_EXCHANGE_METER_H_
+
+// Counts the exchanges of one shard, for people. Nothing in the server depends on the counts. Each call is a few atomic
+// additions, against the microseconds that a message of values takes.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/parameters/wait_clock.h"
+
+namespace hooke {
+
+// Upper bounds of the buckets of ExchangeCounts, without the last bucket, which has all larger values.
+inline constexpr std::array<double, 11> kAnswerSecondsBounds = {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03,
+                                                                0.1,    0.3,    1,     3,     10};
+inline constexpr std::array<double, 9> kStalenessBounds = {0, 1, 2, 4, 8, 16, 32, 64, 128};
+
+struct ExchangeCounts {
+  uint64_t refused = 0;         // Messages that ended with an error.
+  uint64_t received_bytes = 0;  // Payloads of messages that were answered, as they were sent: perhaps compressed.
+  uint64_t sent_bytes = 0;      // Payloads of their answers.
+  // Messages that were answered, by the time from their arrival to their answer. It includes waits for other groups,
+  // and not the network.
+  std::vector<uint64_t> answers;  // One more than kAnswerSecondsBounds.
+  absl::Duration answer_time;     // Of all messages together.
+  // Blocks that a rule which answers with the center has applied alone, by their staleness: the updates of the block
+  // since the group received it.
+  std::vector<uint64_t> staleness;  // One more than kStalenessBounds.
+  uint64_t staleness_updates = 0;   // Of all blocks together.
+  uint64_t rounds = 0;              // Blocks to which a round of several groups was applied.
+  // By group: the time since its last message was answered; nullopt: none was.
+  std::vector<std::optional<absl::Duration>> idle;
+};
+
+// Thread-safe.
+class ExchangeMeter {
+ public:
+  ExchangeMeter(uint32_t groups, std::shared_ptr<WaitClock> clock);
+
+  absl::Time Now() const { return clock_->Now(); }
+
+  struct Message {
+    uint32_t group = 0;  // < `groups`.
+    absl::Time arrived;  // Of Now().
+    uint64_t received_bytes = 0;
+    uint64_t sent_bytes = 0;
+  };
+  void Answered(const Message& message);
+  void Refused() { Add(refused_, 1); }
+  void AppliedAlone(uint64_t staleness);
+  void AppliedRound() { Add(rounds_, 1); }
+
+  // The counts are read one after another while others may grow.
+  ExchangeCounts Read() const;
+
+ private:
+  using Count = std::atomic<uint64_t>;
+  static void Add(Count& count, uint64_t more) { count.fetch_add(more, std::memory_order_relaxed); }
+
+  const std::shared_ptr<WaitClock> clock_;
+  const uint32_t groups_;
+  Count refused_{0};
+  Count received_bytes_{0};
+  Count sent_bytes_{0};
+  std::array<Count, kAnswerSecondsBounds.size() + 1> answers_{};
+  Count answer_nanoseconds_{0};
+  std::array<Count, kStalenessBounds.size() + 1> staleness_{};
+  Count staleness_updates_{0};
+  Count rounds_{0};
+  // By group: when its last message was answered, in nanoseconds of the clock; 0: none was.
+  const std::unique_ptr<std::atomic<int64_t>[]> last_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_PARAMETERS_EXCHANGE_METER_H_

@@ -1,0 +1,82 @@
+#ifndef HOOKE_WIRE_HTTP_HTTP_SERVER_H_
+#define HOOKE_WIRE_HTTP_HTTP_SERVER_H_
+
+// A small HTTP server: each page is a function that a client's GET calls. One thread collects requests, and a few
+// threads answer them, one request for each connection. A slow client holds no thread before its request is complete,
+// and no longer than `answer_within` after that.
+//
+//   auto server = HttpServer::Start({.listen = {"127.0.0.1", 0}, .flag = "--metrics", .pages = {{"/metrics", page}}});
+//   (*server)->address();   // "127.0.0.1:41234"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "wire/cluster_token.h"
+#include "wire/host_port.h"
+#include "wire/http/request_lobby.h"
+
+namespace hooke {
+
+struct HttpAnswer {
+  std::string body;
+  std::string type = "text/plain; charset=utf-8";
+  int status = 200;
+};
+
+struct HttpServerOptions {
+  HostPort listen;   // Port 0 picks a free one.
+  std::string flag;  // The flag that sets the address, for errors: "--metrics".
+  // By path, like "/metrics". Several threads may call a page at once. A page should take milliseconds.
+  std::map<std::string, std::function<HttpAnswer()>> pages;
+  ClusterToken token;                                // If not empty, a request must have it as its bearer token.
+  int threads = 2;                                   // Threads that answer.
+  size_t connections_max = 64;                       // That wait for their request, and as many for a thread.
+  size_t request_bytes_max = 16 << 10;               // Longest head, and longest body.
+  absl::Duration receive_within = absl::Seconds(5);  // For the head of a request.
+  absl::Duration answer_within = absl::Seconds(5);   // From the head of a request until its answer has been sent.
+};
+
+class HttpServer {
+ public:
+  // After OK it serves. UNAVAILABLE: it cannot listen; the message says why.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpServerOptions options);
+  // Ends all connections, and waits for pages that are being made.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // HOST:PORT where it listens.
+  const std::string& address() const { return address_; }
+
+ private:
+  class Pages;
+
+  HttpServer(HttpServerOptions options, uint16_t port);
+
+  void Arrived(ArrivedRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AnswerUntilStop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const HttpServerOptions options_;
+  const std::string address_;
+  const std::unique_ptr<Pages> pages_;
+  absl::Mutex mutex_;
+  std::deque<ArrivedRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  std::set<int> answering_ ABSL_GUARDED_BY(mutex_);  // Descriptors.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+  std::unique_ptr<RequestLobby> lobby_;  // Ends first: its thread calls Arrived.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WIRE_HTTP_HTTP_SERVER_H_

@@ -1,0 +1,162 @@
+#include "wire/http/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "clocks/steady_time.h"
+#include "wire/host_port.h"
+
+namespace hooke {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Connects to HOST:PORT of this machine.
+int Connect(const std::string& address) {
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(ParseHostPort(address)->port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  const timeval limit = {20, 0};
+  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  return client;
+}
+
+// Sends `request` as it is, and returns all of the answer.
+std::string Exchange(const std::string& address, const std::string& request) {
+  const int client = Connect(address);
+  EXPECT_EQ(send(client, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char bytes[4096];
+  ssize_t count = 0;
+  while ((count = recv(client, bytes, sizeof bytes, 0)) > 0) answer.append(bytes, static_cast<size_t>(count));
+  close(client);
+  return answer;
+}
+
+std::string Get(const std::string& address, const std::string& path, const std::string& headers = "") {
+  return Exchange(address, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n", headers, "\r\n"));
+}
+
+HttpServerOptions Options() {
+  HttpServerOptions options;
+  options.listen = {"127.0.0.1", 0};
+  options.flag = "--metrics";
+  options.pages["/metrics"] = [] { return HttpAnswer{"figures\n", "text/plain; version=0.0.4"}; };
+  return options;
+}
+
+std::unique_ptr<HttpServer> Start(HttpServerOptions options) {
+  absl::StatusOr<std::unique_ptr<HttpServer>> server = HttpServer::Start(std::move(options));
+  EXPECT_TRUE(server.ok()) << server.status();
+  return *std::move(server);
+}
+
+// A page is answered with its type, with and without a query; HEAD gets no body.
+TEST(HttpServerTest, ServesPages) {
+  const auto server = Start(Options());
+  for (const char* path : {"/metrics", "/metrics?a=b"}) {
+    EXPECT_THAT(Get(server->address(), path), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\nfigures\n"),
+                                                    HasSubstr("Content-Type: text/plain; version=0.0.4\r\n")));
+  }
+  EXPECT_THAT(Exchange(server->address(), "HEAD /metrics HTTP/1.1\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\n")));
+}
+
+// What is not a page, not a GET or not HTTP gets a status that says so, and the server goes on.
+TEST(HttpServerTest, RefusesWhatItDoesNotKnow) {
+  const auto server = Start(Options());
+  EXPECT_THAT(Get(server->address(), "/"), AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("there are: /metrics")));
+  EXPECT_THAT(Exchange(server->address(), "POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"),
+              AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: GET, HEAD")));
+  EXPECT_THAT(Exchange(server->address(), "this is no request\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(Exchange(server->address(), std::string("\0\xff\x16\x03\r\n\r\n", 8)), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(Get(server->address(), "/" + std::string(9000, 'x')), StartsWith("HTTP/1.1 414"));
+  EXPECT_THAT(Get(server->address(), "/metrics"), StartsWith("HTTP/1.1 200"));
+}
+
+// With a token, only requests that have it see pages, or learn which pages there are.
+TEST(HttpServerTest, AsksForTheToken) {
+  HttpServerOptions options = Options();
+  options.token = ClusterToken("0123456789abcdef");
+  const auto server = Start(std::move(options));
+  for (const char* headers :
+       {"", "Authorization: Bearer 0123456789abcdeg\r\n", "Authorization: Bearer \r\n", "Authorization: Bearer\r\n",
+        "Authorization: Basic 0123456789abcdef\r\n", "Authorization: 0123456789abcdef\r\n"}) {
+    EXPECT_THAT(Get(server->address(), "/metrics", headers),
+                AllOf(StartsWith("HTTP/1.1 401"), HasSubstr("WWW-Authenticate: Bearer"), HasSubstr("cluster's token")))
+        << headers;
+  }
+  EXPECT_THAT(Get(server->address(), "/other"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(Get(server->address(), "/metrics", "Authorization: Bearer 0123456789abcdef\r\n"),
+              StartsWith("HTTP/1.1 200"));
+}
+
+// A port that another server has is refused with the flag to change.
+TEST(HttpServerTest, SaysThatAPortIsBusy) {
+  const auto server = Start(Options());
+  HttpServerOptions options = Options();
+  options.listen = *ParseHostPort(server->address());
+  const absl::Status status = HttpServer::Start(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), absl::StrCat("cannot listen on ", server->address(),
+                                           ": address already in use by another program: choose another address with "
+                                           "--metrics"));
+  options.listen = {"no.such.host.invalid", 1};
+  EXPECT_THAT(std::string(HttpServer::Start(options).status().message()),
+              HasSubstr("cannot listen on no.such.host.invalid:1: "));
+}
+
+// Many clients that send nothing, or never read their answer, leave room for another one.
+TEST(HttpServerTest, SlowClientsDelayNobody) {
+  HttpServerOptions options = Options();
+  options.receive_within = absl::Seconds(60);
+  options.answer_within = absl::Milliseconds(200);
+  options.pages["/large"] = [] { return HttpAnswer{std::string(32 << 20, 'x'), "application/octet-stream"}; };
+  const auto server = Start(std::move(options));
+  std::vector<int> clients;
+  for (int i = 0; i < 100; ++i) clients.push_back(Connect(server->address()));
+  const std::string request = "GET /large HTTP/1.1\r\n\r\n";
+  for (int i = 98; i < 100; ++i) send(clients[i], request.data(), request.size(), MSG_NOSIGNAL);
+  EXPECT_THAT(Get(server->address(), "/metrics"), StartsWith("HTTP/1.1 200"));
+  for (const int client : clients) close(client);
+}
+
+// The destructor does not wait for clients that do not read.
+TEST(HttpServerTest, EndsWhileClientsWait) {
+  HttpServerOptions options = Options();
+  options.answer_within = absl::Hours(1);
+  absl::Notification asked;
+  options.threads = 1;
+  options.pages["/large"] = [&asked] {
+    asked.Notify();
+    return HttpAnswer{std::string(32 << 20, 'x'), "application/octet-stream"};
+  };
+  auto server = Start(std::move(options));
+  const int client = Connect(server->address());
+  const std::string request = "GET /large HTTP/1.1\r\n\r\n";
+  send(client, request.data(), request.size(), MSG_NOSIGNAL);
+  ASSERT_TRUE(asked.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  const absl::Time begun = SteadyTime();
+  server.reset();
+  EXPECT_LT(SteadyTime() - begun, absl::Seconds(20));
+  close(client);
+}
+
+}  // namespace
+}  // namespace hooke

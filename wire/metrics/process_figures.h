@@ -1,0 +1,31 @@
+#ifndef HOOKE_WIRE_METRICS_PROCESS_FIGURES_H_
+#define HOOKE_WIRE_METRICS_PROCESS_FIGURES_H_
+
+// What this process uses of the machine, under the names that Prometheus' own libraries give such metrics.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "wire/metrics/families.h"
+
+namespace hooke {
+
+struct ProcessFigures {
+  absl::Duration cpu_time;      // Of all threads since the start.
+  uint64_t resident_bytes = 0;  // 0: not known, as are the next two.
+  uint64_t open_files = 0;
+  uint64_t open_files_max = 0;  // The limit.
+  absl::Time started;           // By the machine's clock.
+};
+
+// Asks the kernel. Takes microseconds and touches no disk. Call it from any thread.
+ProcessFigures ReadProcessFigures();
+
+// Adds process_... and hooke_build_info. `program` is "hooke-server".
+void AddProcessMetrics(const ProcessFigures& figures, const std::string& program, const std::string& version,
+                       MetricFamilies& families);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WIRE_METRICS_PROCESS_FIGURES_H_
