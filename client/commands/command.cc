@@ -133,6 +133,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddCancelCommand(program, invocation);
   AddForgetCommand(program, invocation);
   AddNodesCommand(program, invocation);
+  AddDrainCommand(program, invocation);
   AddProfileCommand(program, invocation);
   AddBenchCommand(program, invocation);
   AddExportCommand(program, invocation);

@@ -76,6 +76,7 @@ void AddLogsCommand(Command& program, Invocation& invocation);
 void AddCancelCommand(Command& program, Invocation& invocation);
 void AddForgetCommand(Command& program, Invocation& invocation);
 void AddNodesCommand(Command& program, Invocation& invocation);
+void AddDrainCommand(Command& program, Invocation& invocation);
 void AddProfileCommand(Command& program, Invocation& invocation);
 void AddBenchCommand(Command& program, Invocation& invocation);
 void AddExportCommand(Command& program, Invocation& invocation);
