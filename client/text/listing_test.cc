@@ -162,8 +162,8 @@ TEST(ListingTest, NodesTableTellsWhyAWorkerIsAvoided) {
   *nodes.add_nodes() = worker;
   const std::string table = NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone());
   EXPECT_THAT(table, testing::HasSubstr("  avoided "));
-  EXPECT_THAT(table, testing::EndsWith("\nworker w1 is avoided until 00:11:40, because groups died there 3 times: "
-                                       "\\x1b[31mkilled\n"));
+  EXPECT_THAT(table, testing::EndsWith("\nworker w1 is avoided until 00:11:40, because groups died there 3 times:  "
+                                       "[31mkilled\n"));
   EXPECT_EQ(NodeToJson(worker)["avoided"], worker.avoided());
 }
 

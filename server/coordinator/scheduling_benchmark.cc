@@ -72,11 +72,11 @@ class Simulation {
     for (uint32_t i = 0; i < sizes_.ends && fault_.empty(); ++i) {
       if (running_.empty()) return "no group runs";
       std::swap(running_[random() % running_.size()], running_.back());
-      const auto [worker, key] = running_.back();
+      const std::pair<uint32_t, GroupKey> run = running_.back();
       running_.pop_back();
-      used_[worker] -= sizes_.ranks;
-      Report(worker, key);
-      Measure("end", [&, worker = worker] { Send(worker, EndOf(key)); });
+      used_[run.first] -= sizes_.ranks;
+      Report(run.first, run.second);
+      Measure("end", [&] { Send(run.first, EndOf(run.second)); });
       Step();
     }
     return fault_;
@@ -213,9 +213,9 @@ int Main(const Sizes& sizes) {
 int main(int argc, char** argv) {
   hooke::Sizes sizes;
   hooke::Command program("scheduling_benchmark", "Measures the coordinator's decisions in a large simulated cluster.");
-  program.Add("--workers", sizes.workers, "Workers").Range(uint64_t{1}, uint64_t{16384});
+  program.Add("--workers", sizes.workers, "Workers").Range(1, 16384);
   program.Add("--slots", sizes.slots, "Slots of a worker");
-  program.Add("--jobs", sizes.jobs, "Jobs").Range(uint64_t{1}, uint64_t{2000});
+  program.Add("--jobs", sizes.jobs, "Jobs").Range(1, 2000);
   program.Add("--groups", sizes.groups, "Groups of a job");
   program.Add("--ranks", sizes.ranks, "Ranks of a group, at most as many as slots");
   program.Add("--ends", sizes.ends, "Groups that end");

@@ -1,6 +1,7 @@
 #include "server/scheduling/queue_text.h"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 
 #include "absl/algorithm/container.h"
