@@ -41,10 +41,10 @@ struct WaitingGroup {
   std::string job_id;
   uint32_t group = 0;
   uint32_t ranks = 1;
-  std::string site;      // The only site where it may run; empty: any site.
-  bool due = true;       // False: the group waits for the time of its next try. Slots are kept for it.
-  std::string wait_why;  // The reason to show if it is not due.
-  bool command = false;  // True: only a worker that allows commands may run it.
+  std::string site;           // The only site where it may run; empty: any site.
+  bool due = true;            // False: the group waits for the time of its next try. Slots are kept for it.
+  std::string wait_why = {};  // The reason to show if it is not due.
+  bool command = false;       // True: only a worker that allows commands may run it.
 };
 
 struct PlacedPart {
