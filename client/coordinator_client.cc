@@ -181,6 +181,27 @@ absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes(bool links) {
   return response;
 }
 
+absl::StatusOr<v1::NodeStatus> CoordinatorClient::DrainWorker(const std::string& worker, v1::Drain drain) {
+  grpc::ClientContext context;
+  SetDeadline(context, kCallTimeout);
+  v1::DrainWorkerRequest request;
+  request.set_worker(worker);
+  request.set_drain(drain);
+  v1::DrainWorkerResponse response;
+  const absl::Status status = FromGrpc(stub_->DrainWorker(&context, request, &response));
+  if (status.ok()) return response.node();
+  if (!absl::IsNotFound(status)) return Explain(status);
+  const absl::StatusOr<v1::ListNodesResponse> nodes = ListNodes();
+  if (!nodes.ok()) return status;
+  std::vector<std::string> names;
+  for (const v1::NodeStatus& node : nodes->nodes()) {
+    if (node.kind() == v1::NodeStatus::WORKER) names.push_back(node.name());
+  }
+  const std::string guess = Nearest(worker, names);
+  if (guess.empty()) return status;
+  return absl::NotFoundError(absl::StrCat(status.message(), " (did you mean \"", guess, "\"?)"));
+}
+
 absl::StatusOr<v1::JobStatus> CoordinatorClient::GetJob(const std::string& job_id) {
   // The first message of WatchJob is the job's current status.
   absl::StatusOr<v1::JobStatus> job = WatchJob(job_id)->Next(call_limit_);

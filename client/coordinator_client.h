@@ -52,6 +52,9 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatus> ForgetJob(const std::string& job_id);
   // Returns the servers and workers, and if `links`, what was measured between workers.
   absl::StatusOr<v1::ListNodesResponse> ListNodes(bool links = false);
+  // Drains a worker, or takes that back, and returns the worker. NOT_FOUND: no such worker; the text suggests one with
+  // a similar name.
+  absl::StatusOr<v1::NodeStatus> DrainWorker(const std::string& worker, v1::Drain drain);
   // The job's current status. NOT_FOUND if there is no such job.
   absl::StatusOr<v1::JobStatus> GetJob(const std::string& job_id);
   // The profiles of the job's ranks; there is at least one. NOT_FOUND: there is no such job. FAILED_PRECONDITION: the

@@ -107,6 +107,17 @@ grpc::Status FakeCoordinatorService::ListNodes(grpc::ServerContext*, const v1::L
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinatorService::DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
+                                                 v1::DrainWorkerResponse* response) {
+  for (v1::NodeStatus& node : nodes) {
+    if (node.name() != request->worker()) continue;
+    node.set_drain(request->drain());
+    *response->mutable_node() = node;
+    return grpc::Status::OK;
+  }
+  return {grpc::NOT_FOUND, absl::StrCat("no worker ", request->worker())};
+}
+
 grpc::Status FakeParameterServer::Pull(grpc::ServerContext* context, const v1::PullRequest*,
                                        grpc::ServerWriter<v1::PullResponse>* writer) {
   for (const v1::PullResponse& response : responses) writer->Write(response);

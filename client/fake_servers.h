@@ -52,6 +52,9 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                          v1::ForgetJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
                          v1::ListNodesResponse* response) override;
+  // Knows the workers in `nodes`.
+  grpc::Status DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
+                           v1::DrainWorkerResponse* response) override;
 
   // The statuses that WatchJob sends for each job. After the last one the stream ends if the job has ended; otherwise
   // it stays open and silent.

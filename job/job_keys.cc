@@ -127,6 +127,8 @@ JobKey OnlyWith(std::string condition, JobKey key) {
 std::vector<JobKey> JobAndDataKeys() {
   return {
       Text(KeyType::kName, "name", kRequired, "Name of the job; its id is the name and a number."),
+      Integer("priority", FromTo(0, 100), "0",
+              "Of the jobs that wait, those with a higher one come first: [the queue](daemons.md#the-queue)."),
       OnlyWith(kNoCommand, InField("model.name", Choice("model", {"mlp", "lenet", "resnet20"}, kRequired,
                                                         "The network to train, built in."))),
       OnlyWith(kNoCommand,

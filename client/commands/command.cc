@@ -139,6 +139,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddForgetCommand(program, invocation);
   AddNodesCommand(program, invocation);
   AddDoctorCommand(program, invocation);
+  AddDrainCommand(program, invocation);
   AddProfileCommand(program, invocation);
   AddBenchCommand(program, invocation);
   AddExportCommand(program, invocation);

@@ -27,7 +27,7 @@ int ListNodes(const Invocation& invocation, bool links) {
   } else if (links) {
     *invocation.out << LinksText(*nodes, absl::Now()) << std::flush;
   } else {
-    *invocation.out << NodesTable(*nodes, absl::Now()) << std::flush;
+    *invocation.out << NodesTable(*nodes, absl::Now(), absl::LocalTimeZone()) << std::flush;
   }
   return kSucceeded;
 }
@@ -35,9 +35,9 @@ int ListNodes(const Invocation& invocation, bool links) {
 }  // namespace
 
 void AddNodesCommand(Command& program, Invocation& invocation) {
-  Command& command = program.AddCommand(
-      "nodes",
-      "List servers and workers: alive, silent or unusable and why, slots in use, centers held in memory and on disk");
+  Command& command = program.AddCommand("nodes",
+                                        "List servers and workers: alive, silent, draining, avoided or unusable and "
+                                        "why, slots in use, centers held in memory and on disk");
   AddCoordinatorFlag(command, invocation);
   AddOutputFlag(command, invocation);
   const auto links = std::make_shared<bool>(false);

@@ -129,10 +129,11 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
   const ProgramOutcome result = Run({"submit", path});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err, path +
-                            ":4: averging: unknown key; allowed here: name, model, data, command, environment, "
-                            "directory, files, sites, train, groups, averaging, collectives (did "
-                            "you mean \"averaging\"?)\n");
+  EXPECT_EQ(result.err,
+            path +
+                ":4: averging: unknown key; allowed here: name, priority, model, data, command, environment, "
+                "directory, files, sites, train, groups, averaging, collectives (did "
+                "you mean \"averaging\"?)\n");
   absl::MutexLock lock(&coordinator_.mutex);
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
@@ -250,6 +251,7 @@ TEST_F(CommandTest, Listings) {
   EXPECT_THAT(Run({"version"}).out, testing::MatchesRegex("hooke [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+<<<<<<< HEAD
 // `top` writes one picture into a pipe, or as many as are asked for. Ctrl-C ends it with 0, unless some are still due.
 TEST_F(CommandTest, Top) {
   const ProgramOutcome once = Run({"top"});
@@ -266,6 +268,34 @@ TEST_F(CommandTest, Top) {
     top.Signal(SIGINT);
     EXPECT_EQ(top.Wait().exit_code, counted ? 130 : 0);
   }
+=======
+// `drain` says what becomes of the worker and its groups. A name that no worker has gets the nearest one.
+TEST_F(CommandTest, Drain) {
+  v1::NodeStatus& node = coordinator_.nodes.emplace_back();
+  node.set_name("worker-2");
+  node.set_kind(v1::NodeStatus::WORKER);
+  node.set_alive(true);
+  node.set_slots(4);
+  node.set_slots_used(3);
+  EXPECT_EQ(Run({"drain", "worker-2"}).out,
+            "worker-2: gets no more groups; 3 of 4 slots are used until its groups end by themselves; `hooke nodes` "
+            "shows it\n");
+  EXPECT_EQ(coordinator_.nodes[0].drain(), v1::DRAIN_FINISH);
+  EXPECT_THAT(Run({"nodes"}).out, HasSubstr("  draining  "));
+  EXPECT_THAT(Run({"drain", "worker-2", "--now"}).out, HasSubstr("until its groups have stopped, to start elsewhere;"));
+  EXPECT_EQ(coordinator_.nodes[0].drain(), v1::DRAIN_NOW);
+  EXPECT_EQ(Run({"drain", "worker-2", "--undo"}).out, "worker-2: gets groups again\n");
+  coordinator_.nodes[0].set_slots_used(0);
+  EXPECT_EQ(nlohmann::json::parse(Run({"drain", "worker-2", "--output=json"}).out)["drain"], "finish");
+  EXPECT_EQ(Run({"drain", "worker-2"}).out, "worker-2: drained; no group runs there\n");
+  const ProgramOutcome typo = Run({"drain", "worker2"});
+  EXPECT_EQ(typo.exit_code, 1);
+  EXPECT_EQ(typo.err, "hooke: no worker worker2 (did you mean \"worker-2\"?)\n");
+  EXPECT_EQ(Run({"drain", ""}).exit_code, 2);
+  const ProgramOutcome both = Run({"drain", "worker-2", "--now", "--undo"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr(" excludes --"));
+>>>>>>> sites
 }
 
 // A wrong command line gives exit code 2 and says what is allowed.

@@ -78,6 +78,8 @@ _hooke() {
     COMPREPLY=($(compgen -W "$flags" -- "$current"))
   elif [[ $kind == JOB ]]; then
     COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" ${coordinator:+--coordinator "$coordinator"} jobs 2>/dev/null | sed -n '2,$s/^\([^ ]*-[0-9][0-9]*\) .*/\1/p')" -- "$current"))
+  elif [[ $kind == WORKER ]]; then
+    COMPREPLY=($(compgen -W "$("${COMP_WORDS[0]}" ${coordinator:+--coordinator "$coordinator"} nodes 2>/dev/null | sed -n '2,$s/^\([^ ]*\)  *worker  .*/\1/p')" -- "$current"))
   elif [[ $kind == FILE ]]; then
     COMPREPLY=($(compgen -f -- "$current"))
   elif [[ -n $kind ]]; then
@@ -123,6 +125,8 @@ _hooke() {
     compadd -- ${=flags}
   elif [[ $kind == JOB ]]; then
     compadd -- ${(f)"$(${words[1]} $coordinator jobs 2>/dev/null | sed -n '2,$s/^\([^ ]*-[0-9][0-9]*\) .*/\1/p')"}
+  elif [[ $kind == WORKER ]]; then
+    compadd -- ${(f)"$(${words[1]} $coordinator nodes 2>/dev/null | sed -n '2,$s/^\([^ ]*\)  *worker  .*/\1/p')"}
   elif [[ $kind == FILE ]]; then
     _files
   elif [[ -n $kind ]]; then

@@ -174,7 +174,8 @@ std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job) {
     const double seconds = left * samples_per_step / progress.samples_per_s();
     const bool moves =
         group.state() == v1::GROUP_STATE_RUNNING && group.silences().empty() && progress.steps_total() > 0;
-    if (!moves || !(seconds >= 0) || seconds > 1e8) return std::nullopt;
+    // A command has no batch size, so its rate says nothing about its steps.
+    if (!moves || samples_per_step == 0 || !(seconds >= 0) || seconds > 1e8) return std::nullopt;
     longest = std::max(longest, seconds);
   }
   return absl::Seconds(longest);

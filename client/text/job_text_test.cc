@@ -75,6 +75,9 @@ TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   // A wrong number from a peer.
   job.mutable_groups(1)->mutable_progress()->set_step(5000);
   EXPECT_EQ(TimeLeft(job), std::nullopt);
+  job = TwoGroups();
+  job.mutable_spec()->mutable_train()->clear_batch_size();  // As of a job with a command.
+  EXPECT_EQ(TimeLeft(job), std::nullopt);
 }
 
 // A server that both groups miss is one silence. Silent ranks of two groups are two.

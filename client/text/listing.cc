@@ -6,6 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "client/text/job_text.h"
 #include "client/text/time_text.h"
 #include "job/job_state.h"
@@ -76,6 +78,7 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
 ordered_json SpecToJson(const v1::JobSpec& spec) {
   return {{"model", spec.model().name()},
           {"command", std::vector<std::string>(spec.command().arguments().begin(), spec.command().arguments().end())},
+          {"priority", spec.priority()},
           {"files", spec.command().files().files()},
           {"file_bytes", spec.command().files().bytes()},
           {"epochs", spec.train().epochs()},
@@ -100,6 +103,27 @@ std::string CentersText(const v1::NodeStatus& node) {
   const std::string on_disk = node.disk_centers() > 0 ? absl::StrCat(" (", node.disk_centers(), " on disk only)") : "";
   return absl::StrCat(uint64_t{node.centers()} + node.disk_centers(), on_disk, ", ", SizeText(node.center_bytes()),
                       " in memory, ", SizeText(node.disk_bytes()), " on disk");
+}
+
+// Returns "none", "finish" or "now"; "" for a server.
+std::string DrainName(const v1::NodeStatus& node) {
+  if (node.kind() != v1::NodeStatus::WORKER) return "";
+  return LowerName(absl::StripPrefix(v1::Drain_Name(node.drain()), "DRAIN_"));
+}
+
+// Examples: "alive", "unusable", "draining", "avoided", "silent for 0:10, drained".
+std::string NodeStateText(const v1::NodeStatus& node, absl::Time now) {
+  std::vector<std::string> words;
+  if (!node.alive()) {
+    words.push_back(absl::StrCat("silent for ", DurationText(now - absl::FromUnixMillis(node.last_heard_unix_ms()))));
+  } else if (!node.problem().empty()) {
+    words.push_back("unusable");
+  }
+  if (node.drain() == v1::DRAIN_FINISH || node.drain() == v1::DRAIN_NOW) {
+    words.push_back(node.slots_used() > 0 ? "draining" : "drained");
+  }
+  if (!node.avoided().empty()) words.push_back("avoided");
+  return words.empty() ? "alive" : absl::StrJoin(words, ", ");
 }
 
 // "-" if there was no evaluation, or if it had no accuracy.
@@ -162,16 +186,13 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::Ti
   return table;
 }
 
-std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
+std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now, absl::TimeZone zone) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CORES", "CENTERS"}};
   std::string problems;
   for (const v1::NodeStatus& node : nodes.nodes()) {
-    const absl::Duration silent = now - absl::FromUnixMillis(node.last_heard_unix_ms());
     const bool worker = node.kind() == v1::NodeStatus::WORKER;
-    const char* state = node.problem().empty() ? "alive" : "unusable";
-    rows.push_back({Printable(node.name()), LowerName(v1::NodeStatus::Kind_Name(node.kind())),
-                    node.alive() ? state : absl::StrCat("silent for ", DurationText(silent)),
+    rows.push_back({Printable(node.name()), LowerName(v1::NodeStatus::Kind_Name(node.kind())), NodeStateText(node, now),
                     worker ? Printable(node.site()) : "-",
                     worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
                     Printable(node.version()), worker ? "-" : absl::StrFormat("%.2f", node.cores()),
@@ -179,6 +200,10 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now) {
     if (!node.problem().empty() && node.alive()) {
       absl::StrAppend(&problems, "server ", Printable(node.server_id().substr(0, kShownOfId)), " ",
                       Printable(node.problem()), "\n");
+    }
+    if (!node.avoided().empty()) {
+      absl::StrAppend(&problems, "worker ", Printable(node.name()), " is avoided ",
+                      WithTimeTexts(Printable(node.avoided()), now, zone), "\n");
     }
   }
   return absl::StrCat(FormatTable(rows), problems);
@@ -208,6 +233,8 @@ ordered_json JobToJson(const v1::JobStatus& job) {
           {"name", job.name()},
           {"state", JobStateText(job.state())},
           {"reason", job.reason()},
+          {"queue_position",
+           job.state() == v1::JOB_STATE_QUEUED ? ordered_json(job.queue_position()) : ordered_json(nullptr)},
           {"submitted_unix_ms", job.submitted_unix_ms()},
           {"started_unix_ms", job.started_unix_ms()},
           {"first_step_unix_ms", job.first_step_unix_ms()},
@@ -243,7 +270,9 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"server_id", node.server_id()},
           {"problem", node.problem()},
           {"interfaces", interfaces},
-          {"mpi", node.mpi()}};
+          {"mpi", node.mpi()},
+          {"drain", DrainName(node)},
+          {"avoided", node.avoided()}};
 }
 
 std::string DumpJson(const ordered_json& json, int indent) {

@@ -101,7 +101,7 @@ TEST(ListingTest, NodesTable) {
   worker.set_alive(false);
   worker.set_last_heard_unix_ms(90'000);
   *nodes.add_nodes() = worker;
-  EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100)),
+  EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()),
             "NODE            KIND    STATE            SITE  SLOTS     VERSION  CORES  CENTERS\n"
             "127.0.0.1:7411  server  alive            -     -         0.1.0    0.26   3 (2 on disk only), 3.0 MiB in "
             "memory, 9.0 MiB on disk\n"
@@ -110,7 +110,7 @@ TEST(ListingTest, NodesTable) {
   server.set_disk_centers(0);
   nodes.clear_nodes();
   *nodes.add_nodes() = server;
-  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100)),
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()),
               testing::EndsWith("  1, 3.0 MiB in memory, 9.0 MiB on disk\n"));
 }
 
@@ -121,7 +121,7 @@ TEST(ListingTest, NodesTableTellsWhatIsWrongWithAServer) {
   server.set_server_id("1f3a9c02aabbccdd");
   server.set_problem("advertises 10.0.0.9:7411, which the coordinator cannot reach: connection refused");
   *nodes.add_nodes() = server;
-  EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100)),
+  EXPECT_EQ(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()),
             "NODE           KIND    STATE     SITE  SLOTS  VERSION  CORES  CENTERS\n"
             "10.0.0.9:7411  server  unusable  -     -      0.1.0    0.00   0, 0.0 KiB in memory, 0.0 KiB on disk\n"
             "server 1f3a9c02 advertises 10.0.0.9:7411, which the coordinator cannot reach: connection refused\n");
@@ -130,7 +130,41 @@ TEST(ListingTest, NodesTableTellsWhatIsWrongWithAServer) {
   server.set_alive(false);
   nodes.clear_nodes();
   *nodes.add_nodes() = server;
-  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100)), testing::HasSubstr("  silent for "));
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()), testing::HasSubstr("  silent for "));
+}
+
+// A drained worker is "draining" until its last group has ended, then "drained".
+TEST(ListingTest, NodesTableTellsOfDrains) {
+  v1::ListNodesResponse nodes;
+  v1::NodeStatus worker = Node(v1::NodeStatus::WORKER, "w1");
+  worker.set_slots(4);
+  worker.set_slots_used(2);
+  worker.set_drain(v1::DRAIN_FINISH);
+  *nodes.add_nodes() = worker;
+  worker.set_slots_used(0);
+  worker.set_drain(v1::DRAIN_NOW);
+  *nodes.add_nodes() = worker;
+  worker.set_alive(false);
+  worker.set_last_heard_unix_ms(90'000);
+  *nodes.add_nodes() = worker;
+  const std::string table = NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone());
+  EXPECT_THAT(table, testing::HasSubstr("  draining "));
+  EXPECT_THAT(table, testing::HasSubstr("  drained "));
+  EXPECT_THAT(table, testing::HasSubstr("  silent for 0:10, drained "));
+  EXPECT_EQ(NodeToJson(worker)["drain"], "now");
+}
+
+// A line below the table says why a worker is avoided, and until when. What a rank printed cannot steer the terminal.
+TEST(ListingTest, NodesTableTellsWhyAWorkerIsAvoided) {
+  v1::ListNodesResponse nodes;
+  v1::NodeStatus worker = Node(v1::NodeStatus::WORKER, "w1");
+  worker.set_avoided("until 1970-01-01T00:11:40Z, because groups died there 3 times: \x1b[31mkilled");
+  *nodes.add_nodes() = worker;
+  const std::string table = NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone());
+  EXPECT_THAT(table, testing::HasSubstr("  avoided "));
+  EXPECT_THAT(table, testing::EndsWith("\nworker w1 is avoided until 00:11:40, because groups died there 3 times:  "
+                                       "[31mkilled\n"));
+  EXPECT_EQ(NodeToJson(worker)["avoided"], worker.avoided());
 }
 
 // The names in JSON are those of the protocol. States are words. Numbers that JSON cannot hold are null.

@@ -67,6 +67,12 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
     }
     job.record = std::move(record);
   }
+  for (const WorkerDrain& drain : stored.drains) {
+    Worker& worker = workers_[drain.worker];
+    worker.name = drain.worker;
+    worker.last_heard = now;
+    worker.drain = drain.drain;
+  }
   for (auto& [number, job] : jobs_) {
     if (!HasEnded(job.record.state)) Log(job, "the coordinator started again", now);
   }
@@ -195,7 +201,9 @@ void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
 }
 
 void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now) {
-  ApplyGroupDecision(job, group, AfterGroupEnd(group, outcome, options_.restart), now);
+  const GroupDecision decision = AfterGroupEnd(group, outcome, options_.restart);
+  if (decision.state == v1::GROUP_STATE_WAITING) NoteFailure(job, group, outcome, now);
+  ApplyGroupDecision(job, group, decision, now);
 }
 
 void ClusterState::LoseGroup(Job& job, GroupRecord& group, absl::string_view why, Instant now) {
@@ -215,6 +223,7 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   group.failures = decision.failures;
   group.best_step = decision.best_step;
   live.retry_at = now.steady + decision.wait;
+  PlaceSoon();
   live.silences.clear();
   live.held.reset();
   if (group.parts.size() > 1) StopParts(job, group, absl::StrCat("the group ended: ", decision.reason));
@@ -241,6 +250,7 @@ void ClusterState::ApplyJobDecision(Job& job, Instant now) {
     evaluation.reason = "all groups have just finished";
     job.record.groups.push_back(std::move(evaluation));
     job.live.emplace_back();
+    PlaceSoon();
   }
   Log(job, absl::StrCat("job: ", decision.reason), now);
   Store(job);

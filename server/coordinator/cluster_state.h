@@ -3,15 +3,18 @@
 
 // The coordinator's state machine: each call maps (state, event, now) to (new state, Effects). It does no I/O and has
 // no threads, clock or lock. The Coordinator calls it under its mutex and carries out the effects. The decisions
-// themselves are in job_spec_check.h, choose_servers.h, server_dial.h, placement.h, lifecycle.h, liveness.h and
-// keep_limits.h.
+// themselves are in job_spec_check.h, choose_servers.h, server_dial.h, lifecycle.h, liveness.h, keep_limits.h and in
+// server/scheduling/.
 //
 // Its sources:
 // - cluster_state.cc: jobs.
 // - cluster_state_workers.cc: workers.
 // - cluster_state_events.cc: workers' reports.
-// - cluster_state_time.cc: ticks, servers and placement.
+// - cluster_state_time.cc: ticks and servers.
+// - cluster_state_place.cc: the placement of groups.
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
+// - cluster_state_drain.cc: workers that users drain.
+// - cluster_state_avoid.cc: workers on which groups die.
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
 // - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
 // - cluster_state_view.cc: the status for users.
@@ -39,16 +42,18 @@
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/link_table.h"
 #include "server/coordinator/liveness.h"
-#include "server/coordinator/placement.h"
 #include "server/coordinator/server_dial.h"
 #include "server/records/job_store.h"
 #include "server/records/records.h"
+#include "server/scheduling/avoidance.h"
+#include "server/scheduling/placement.h"
 
 namespace hooke {
 
 struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
+  AvoidOptions avoid;
   KeepLimits keep;  // Beyond these limits, the jobs that ended first are forgotten.
   // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
   // refused.
@@ -63,7 +68,7 @@ class ClusterState {
  public:
   static constexpr size_t kNoticesMax = 20;
   // Limit for the number of workers. Servers have a limit of the same size.
-  static constexpr size_t kNodesMax = 4096;
+  static constexpr size_t kNodesMax = 16384;
   static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
   // The workers of running groups have one lease from `now` on to connect again. New jobs get higher numbers than those
@@ -104,6 +109,10 @@ class ClusterState {
   void Gone(SessionId session, Instant now);
   // Notes that the caller ends the session, and why.
   void EndSession(SessionId session, absl::string_view why, Instant now);
+
+  // Drains a worker, or takes the drain back. Returns the worker. NOT_FOUND: no such worker. INVALID_ARGUMENT: `drain`
+  // is not set.
+  absl::StatusOr<v1::NodeStatus> Drain(const std::string& worker, v1::Drain drain, Instant now);
 
   // ---- Servers and time ----
 
@@ -156,9 +165,12 @@ class ClusterState {
     // Steady times of this incarnation's first and last report that it works. `last_work` has no meaning while
     // `first_work` is unset.
     std::optional<absl::Duration> first_work;
+    uint64_t first_work_step = 0;  // The step of the first of these reports.
     absl::Duration last_work;
     absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
     std::vector<v1::Silence> silences;
+    // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
+    std::string leaves;
 
     // ---- Used only for groups that run on several workers.
     std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
@@ -178,6 +190,7 @@ class ClusterState {
     std::deque<v1::Notice> notices;
     std::optional<v1::Notice> setback;  // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;            // Steady; set if the job has ended.
+    uint32_t queue_position = 0;        // From 1; has a meaning only while the job is QUEUED.
     uint64_t changes = 1;
   };
   struct Worker {
@@ -194,6 +207,8 @@ class ClusterState {
     Instant last_heard;
     bool silent = false;  // Users were told that the worker does not answer.
     bool lost = false;    // Its lease has run out.
+    v1::Drain drain = v1::DRAIN_NONE;
+    std::deque<Death> deaths;  // The last ones of groups on it.
     // The groups that it may be running, each with the slots that it takes. A group that it was told to stop stays here
     // until its end.
     std::map<GroupKey, uint32_t> occupants;
@@ -282,8 +297,6 @@ class ClusterState {
   void TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now);
 
   // cluster_state_time.cc
-  void Place(Instant now);
-  void ApplyWait(Job& job, GroupRecord& group, const std::string& reason);
   // Returns the servers that would hold the job's center if its first group started now.
   ServerChoice ChooseServersFor(const Job& job, Instant now) const;
   bool IsInUse(const std::string& key) const;
@@ -296,6 +309,32 @@ class ClusterState {
   void ServerAnswers(const std::string& key, Server& server, Instant now);
   void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);
   void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
+
+  // cluster_state_place.cc
+  // A group that waits. `reason` is set if it is not placed.
+  struct WaitingInQueue {
+    Job* job = nullptr;
+    uint32_t group = 0;
+    std::string reason;
+  };
+  // Starts those of the waiting groups that can start. Events call it, and ticks when a next try is due or estimates
+  // may have changed. PlaceSoon makes the next tick call it.
+  void Place(Instant now);
+  void PlaceSoon() { place_at_ = -absl::InfiniteDuration(); }
+  std::vector<Job*> UnfinishedInOrder();
+  // Returns the workers on which groups can start, with what takes their slots.
+  std::vector<FreeWorker> WorkersFor(Instant now) const;
+  std::optional<absl::Duration> EndsIn(const GroupKey& key, Instant now) const;
+  // Sets the reasons of groups that wait, in the order of the queue, and the positions of their jobs.
+  void ShowQueue(const std::vector<WaitingInQueue>& waiting);
+
+  // cluster_state_avoid.cc
+  // Notes that a group has ended badly, on the worker that is to blame. If it is not known which, it is on none.
+  void NoteFailure(const Job& job, const GroupRecord& group, const GroupOutcome& outcome, Instant now);
+  void NoteDeath(Worker& worker, Death death, Instant now);
+  std::string WorkerToBlame(const Job& job, const GroupRecord& group) const;
+  // Returns why and until when the worker is avoided. Empty: it is not.
+  std::string AvoidedText(const Worker& worker, Instant now) const;
 
   // cluster_state_parts.cc
   // Returns the worker as PlaceGroups sees it if all its slots are free.
@@ -312,6 +351,12 @@ class ClusterState {
   bool IsConnected(const std::string& worker) const;
   // Tells all connected workers that may be running a part of this incarnation to stop it.
   void StopParts(const Job& job, const GroupRecord& group, absl::string_view why);
+
+  // cluster_state_drain.cc
+  // If the worker is drained NOW, tells the groups there to stop. Idempotent.
+  void EndGroupsIfDrained(const Worker& worker, Instant now);
+  // Takes the end of a group that was told to leave its workers.
+  void Leave(Job& job, GroupRecord& group, Instant now);
 
   // cluster_state_servers.cc
   static bool Uses(const JobRecord& job, const std::string& key);
@@ -354,6 +399,7 @@ class ClusterState {
                                          Instant now) const;
   void ListJobFigures(const FigureLimits& limits, Instant now, ClusterFigures& figures) const;
 
+  v1::NodeStatus StatusOf(const Worker& worker, Instant now) const;
   bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
   bool IsAlive(Instant last_heard, Instant now) const {
     return LivenessOf(now.steady - last_heard.steady, options_.liveness) == Liveness::kAlive;
@@ -378,6 +424,7 @@ class ClusterState {
   uint64_t next_dial_ = 1;
   std::string own_server_;                                // The identity of the server in this process.
   absl::Duration last_tick_;                              // Steady.
+  absl::Duration place_at_ = -absl::InfiniteDuration();   // Steady time of the next Place by a tick.
   absl::Duration forget_at_ = -absl::InfiniteDuration();  // Steady time before which ForgetOldJobs does nothing.
   Effects effects_;
 };

@@ -102,6 +102,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
       outcome.code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
       outcome.message = Shortened(event.ended().message());
       LiveGroup& live = job.live[group.group];
+      if (!outcome.ok && !live.leaves.empty()) return Leave(job, group, now);
       outcome.step = live.furthest_step;
       if (!live.lacks_server || outcome.step > group.best_step) live.server_failures = 0;
       if (live.lacks_server) ++live.server_failures;
@@ -185,7 +186,10 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
                             : progress.phase() >= v1::RankProgress::EVALUATING;
   if (!works) return;
   live.last_work = now.steady;
-  if (!live.first_work.has_value()) live.first_work = now.steady;
+  if (!live.first_work.has_value()) {
+    live.first_work = now.steady;
+    live.first_work_step = progress.step();
+  }
   if (group.state == v1::GROUP_STATE_STARTING) {
     group.state = v1::GROUP_STATE_RUNNING;
     group.reason = "running";

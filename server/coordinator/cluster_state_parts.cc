@@ -62,6 +62,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   live.has_progress = false;
   live.absent.clear();
   live.silences.clear();
+  live.leaves.clear();
   live.lacks_server = false;
   live.first_work.reset();
   live.ready.clear();

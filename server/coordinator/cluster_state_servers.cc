@@ -183,6 +183,7 @@ void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) 
     job.live[group.group].silences.clear();
     job.live[group.group].retry_at = now.steady;
   }
+  PlaceSoon();
   Store(job);
 }
 

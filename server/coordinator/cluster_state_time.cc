@@ -1,4 +1,4 @@
-// ClusterState: ticks, servers, and the placement of waiting groups.
+// ClusterState: ticks and servers.
 
 #include <algorithm>
 #include <cmath>
@@ -8,11 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "job/command.h"
 #include "job/job_state.h"
 #include "server/coordinator/choose_servers.h"
 #include "server/coordinator/cluster_state.h"
-#include "server/coordinator/placement.h"
 #include "wire/host_port.h"
 #include "wire/utc_time.h"
 
@@ -99,7 +97,7 @@ void ClusterState::Tick(Instant now) {
   CheckParts(now);
   CheckServers(now);
   SayLastWords(now);
-  Place(now);
+  if (now.steady >= place_at_) Place(now);
   ForgetOldJobs(now);
 }
 
@@ -109,7 +107,10 @@ void ClusterState::CheckWorkers(Instant now) {
     const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
     if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
     if (liveness == Liveness::kLost && !worker.lost) LoseWorker(worker, now);
-    it = worker.lost && now.steady - worker.last_heard.steady > kForgetAfter ? workers_.erase(it) : std::next(it);
+    // A drained worker stays known, so that its drain can be seen and taken back.
+    const bool forget =
+        worker.lost && worker.drain == v1::DRAIN_NONE && now.steady - worker.last_heard.steady > kForgetAfter;
+    it = forget ? workers_.erase(it) : std::next(it);
   }
 }
 
@@ -144,11 +145,14 @@ void ClusterState::LoseWorker(Worker& worker, Instant now) {
   }
   worker.occupants.clear();
   worker.unconfirmed.clear();
+  bool noted = false;  // A lost worker is one death, however many groups it ran.
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     for (GroupRecord& group : job.record.groups) {
       const GroupPart* part = PartOn(group, worker.name);
-      if (part != nullptr && !part->ended && IsPlaced(group.state)) LoseGroup(job, group, why, now);
+      if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
+      if (!std::exchange(noted, true)) NoteDeath(worker, {job.record.job_id, group.group, now.steady, why}, now);
+      LoseGroup(job, group, why, now);
     }
   }
 }
@@ -215,57 +219,6 @@ void ClusterState::RemoveSilence(Job& job, const GroupRecord& group, const std::
   silences.erase(
       std::remove_if(silences.begin(), silences.end(), [&](const v1::Silence& s) { return s.what() == what; }),
       silences.end());
-  Changed(job);
-}
-
-void ClusterState::Place(Instant now) {
-  std::vector<WaitingGroup> queue;
-  std::vector<std::pair<Job*, uint32_t>> places;
-  for (auto& [number, job] : jobs_) {
-    if (HasEnded(job.record.state)) continue;
-    std::string no_servers;
-    if (job.record.servers.empty()) {
-      ServerChoice choice = ChooseServersFor(job, now);
-      if (choice.servers.empty()) no_servers = std::move(choice.reason);
-    }
-    for (GroupRecord& group : job.record.groups) {
-      if (group.state != v1::GROUP_STATE_WAITING) continue;
-      if (!no_servers.empty()) {
-        ApplyWait(job, group, no_servers);
-        continue;
-      }
-      queue.push_back({job.record.job_id, group.group, job.record.spec.groups().ranks(),
-                       job.record.spec.groups().site(), job.live[group.group].retry_at <= now.steady, group.reason,
-                       HasCommand(job.record.spec)});
-      places.emplace_back(&job, group.group);
-    }
-  }
-  if (queue.empty()) return;
-  std::vector<FreeWorker> workers;
-  for (const auto& [name, worker] : workers_) {
-    if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
-    uint64_t used = 0;
-    for (const auto& [key, ranks] : worker.occupants) used += ranks;
-    workers.push_back(WholeWorker(worker));
-    workers.back().free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
-  }
-  const std::vector<Placement> placements = PlaceGroups(queue, workers);
-  for (size_t i = 0; i < placements.size(); ++i) {
-    Job& job = *places[i].first;
-    GroupRecord& group = job.record.groups[places[i].second];
-    if (placements[i].parts.empty()) {
-      ApplyWait(job, group, placements[i].reason);
-    } else {
-      Start(job, group, placements[i], now);
-    }
-  }
-}
-
-void ClusterState::ApplyWait(Job& job, GroupRecord& group, const std::string& reason) {
-  if (group.reason == reason && job.record.state != v1::JOB_STATE_QUEUED) return;
-  if (group.reason == reason && job.record.reason == reason) return;
-  group.reason = reason;
-  if (job.record.state == v1::JOB_STATE_QUEUED) job.record.reason = reason;
   Changed(job);
 }
 

@@ -74,6 +74,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   status.set_name(record.spec.name());
   status.set_state(record.state);
   status.set_reason(record.reason);
+  if (record.state == v1::JOB_STATE_QUEUED) status.set_queue_position(job.queue_position);
   status.set_submitted_unix_ms(record.submitted_unix_ms);
   status.set_started_unix_ms(record.started_unix_ms);
   status.set_first_step_unix_ms(record.first_step_unix_ms);
@@ -156,22 +157,27 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
   std::sort(nodes.begin(), nodes.end(), [](const v1::NodeStatus& a, const v1::NodeStatus& b) {
     return std::tie(a.name(), a.server_id()) < std::tie(b.name(), b.server_id());
   });
-  for (const auto& [name, worker] : workers_) {
-    v1::NodeStatus& node = nodes.emplace_back();
-    uint32_t used = 0;
-    for (const auto& [key, ranks] : worker.occupants) used += ranks;
-    node.set_name(name);
-    node.set_kind(v1::NodeStatus::WORKER);
-    node.set_site(worker.site);
-    node.set_slots(worker.slots);
-    node.set_slots_used(used);
-    node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
-    node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
-    node.set_version(worker.version);
-    node.set_mpi(worker.mpi);
-    *node.mutable_interfaces() = {worker.interfaces.begin(), worker.interfaces.end()};
-  }
+  for (const auto& [name, worker] : workers_) nodes.push_back(StatusOf(worker, now));
   return nodes;
+}
+
+v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
+  v1::NodeStatus node;
+  uint32_t used = 0;
+  for (const auto& [key, ranks] : worker.occupants) used += ranks;
+  node.set_name(worker.name);
+  node.set_kind(v1::NodeStatus::WORKER);
+  node.set_site(worker.site);
+  node.set_slots(worker.slots);
+  node.set_slots_used(used);
+  node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
+  node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
+  node.set_version(worker.version);
+  node.set_mpi(worker.mpi);
+  *node.mutable_interfaces() = {worker.interfaces.begin(), worker.interfaces.end()};
+  node.set_drain(worker.drain);
+  node.set_avoided(AvoidedText(worker, now));
+  return node;
 }
 
 }  // namespace hooke

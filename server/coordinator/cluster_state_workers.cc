@@ -98,6 +98,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
   TakeOver(worker, hello, now);
+  EndGroupsIfDrained(worker, now);
   Place(now);
   return worker.session;
 }
@@ -143,13 +144,16 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
 // between its hello and that heartbeat. So a group that is placed there, but neither runs nor has ended, is lost.
 void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
+  bool noted = false;  // All of them are one death.
+  const std::string why = absl::StrCat("worker ", worker.name, " does not run it any more");
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
     worker.occupants.erase(key);
     Job* job = FindJob(key.job_id);
     if (job == nullptr) continue;
     GroupRecord& group = job->record.groups[key.group];
     if (group.incarnation != key.incarnation || !IsPlaced(group.state)) continue;
-    LoseGroup(*job, group, absl::StrCat("worker ", worker.name, " does not run it any more"), now);
+    if (!std::exchange(noted, true)) NoteDeath(worker, {key.job_id, key.group, now.steady, why}, now);
+    LoseGroup(*job, group, why, now);
   }
   Place(now);
 }
@@ -195,6 +199,7 @@ void ClusterState::EndSession(SessionId session, absl::string_view why, Instant 
 void ClusterState::WorkerAnswers(Worker& worker, Instant now) {
   worker.last_heard = now;
   if (!std::exchange(worker.silent, false)) return;
+  PlaceSoon();
   const std::string what = absl::StrCat("worker ", worker.name);
   LogDaemon(absl::StrCat(what, " answers again"), now);
   for (auto& [number, job] : jobs_) {

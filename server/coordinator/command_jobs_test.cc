@@ -40,7 +40,8 @@ TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   const absl::StatusOr<std::string> id = coordinator_->Submit(CommandSubmission(), now_);
   ASSERT_TRUE(id.ok()) << id.status();
   EXPECT_EQ(Status(*id).state(), v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(Status(*id).reason(), "no worker allows commands; start hooke-worker with --allow-commands");
+  EXPECT_EQ(Status(*id).reason(),
+            "1st in the queue; no worker allows commands; start hooke-worker with --allow-commands");
   EXPECT_THAT(Log(*id), HasSubstr("job submitted: sh -c 'exit 0', 1 groups x 2 ranks"));
 
   open.AllowCommands();

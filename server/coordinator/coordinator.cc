@@ -123,10 +123,30 @@ absl::StatusOr<v1::JobStatus> Coordinator::Forget(const std::string& job_id, Ins
   return last;
 }
 
-absl::Status Coordinator::AwaitStored(const std::string& job_id, const Change& change) {
-  const absl::Time deadline = SteadyTime() + options_.store_timeout;
+absl::StatusOr<v1::NodeStatus> Coordinator::Drain(const std::string& worker, v1::Drain drain, Instant now) {
+  absl::StatusOr<v1::NodeStatus> node;
+  {
+    absl::MutexLock lock(&mutex_);
+    node = state_.Drain(worker, drain, now);
+    if (!node.ok()) return node;
+    Apply(now);
+  }
+  AfterChange();
   absl::MutexLock lock(&mutex_);
-  const uint64_t batch = queue_.BatchOf(job_id);
+  const char* what = drain == v1::DRAIN_NONE ? " gets groups again" : " gets no more groups";
+  absl::Status stored =
+      AwaitBatch(queue_.BatchOfDrain(worker), {absl::StrCat("worker ", worker, what), "say it again"});
+  if (!stored.ok()) return stored;
+  return node;
+}
+
+absl::Status Coordinator::AwaitStored(const std::string& job_id, const Change& change) {
+  absl::MutexLock lock(&mutex_);
+  return AwaitBatch(queue_.BatchOf(job_id), change);
+}
+
+absl::Status Coordinator::AwaitBatch(uint64_t batch, const Change& change) {
+  const absl::Time deadline = SteadyTime() + options_.store_timeout;
   while (queue_.stored() < batch) {
     if (!store_status_.ok()) {
       return absl::Status(store_status_.code(),

@@ -6,8 +6,8 @@
 // class directly.
 //
 // Thread-safe. The caller reads the clocks and passes `now`. With Writer::kThread only Create, ReadLog, ListProfiles
-// and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store; Submit, Cancel
-// and Forget wait for it, up to `store_timeout`.
+// and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store; Submit, Cancel,
+// Forget and Drain wait for it, up to `store_timeout`.
 //
 // The effects of a change go four ways:
 // - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock
@@ -69,7 +69,7 @@ struct CoordinatorOptions {
   // Limit for the commands that wait for one worker. Beyond it the worker evidently does not read, so its session is
   // ended, and it has to connect again.
   size_t outbox_bytes_max = 64 << 20;
-  absl::Duration store_timeout = absl::Seconds(10);  // Real time that Submit, Cancel and Forget wait for the store.
+  absl::Duration store_timeout = absl::Seconds(10);  // Real time that calls of users wait for the store.
   Writer writer = Writer::kThread;
 };
 
@@ -97,6 +97,9 @@ class Coordinator {
   // After an error of the store the job is gone, but a coordinator that restarts before the store recovers knows it
   // again.
   absl::StatusOr<v1::JobStatus> Forget(const std::string& job_id, Instant now);
+  // Returns the worker once the change is stored. Errors are those of ClusterState::Drain and of the store. After an
+  // error of the store the drain holds, but a coordinator that restarts before the store recovers does not know it.
+  absl::StatusOr<v1::NodeStatus> Drain(const std::string& worker, v1::Drain drain, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
@@ -196,6 +199,8 @@ class Coordinator {
   };
   // Waits until the job's changes up to now are stored; it does not wait for later ones.
   absl::Status AwaitStored(const std::string& job_id, const Change& change) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until all batches up to this one are stored.
+  absl::Status AwaitBatch(uint64_t batch, const Change& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // ---- The writer ----
 

@@ -83,15 +83,16 @@ TEST_F(CoordinatorServersTest, AWrongAddressIsSaid) {
   Pass(absl::Seconds(5), {&w1_}, /*server_lives=*/false);
   EXPECT_EQ(Beat("id", "p", "x:9"), "");
   const std::string job = Submit({1, 2});
-  EXPECT_EQ(Status(job).reason(), "all servers are wanted; one advertises x:9, where the coordinator is dialing it")
+  EXPECT_EQ(Status(job).reason(),
+            "1st in the queue; all servers are wanted; one advertises x:9, where the coordinator is dialing it")
       << "before the answer";
   Answer("", "", "");
-  EXPECT_EQ(Status(job).reason(), absl::StrCat("no server can be used; one ", kRefused));
+  EXPECT_EQ(Status(job).reason(), absl::StrCat("1st in the queue; no server can be used; one ", kRefused));
   EXPECT_EQ(ProblemOf("id"), kRefused);
   EXPECT_EQ(Beat("id", "p", "x:9"), kRefused);
   PassWith(absl::Seconds(20), {{"id", "p", "x:9"}}, {});
   EXPECT_THAT(w1_.started(), IsEmpty());
-  EXPECT_EQ(Status(job).reason(), absl::StrCat("no server can be used; one ", kRefused));
+  EXPECT_EQ(Status(job).reason(), absl::StrCat("1st in the queue; no server can be used; one ", kRefused));
 
   // The address begins to work. The next dial is at most five seconds away.
   PassWith(absl::Seconds(6), {{"id", "p", "x:9"}}, {"id", "p", "x:9"});

@@ -28,7 +28,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   const std::string id = Submit({2, 2});
   EXPECT_EQ(id, "fashion-1");
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(Status(id).reason(), "no worker has joined");
+  EXPECT_EQ(Status(id).reason(), "1st in the queue; no worker has joined");
 
   Heartbeat("a:1");
   FakeWorker w1("w1", 2), w2("w2", 2);
@@ -186,7 +186,8 @@ TEST_F(CoordinatorTest, Cancels) {
   EXPECT_EQ(coordinator_->Cancel(first, now_)->state(), v1::JOB_STATE_CANCELLED);
   EXPECT_EQ(coordinator_->Cancel(first, now_)->reason(), "cancelled by the user");
   w1.Receive(now_, /*linger=*/true);
-  EXPECT_EQ(Status(second).reason(), "2 ranks needed, worker w1 at site hpc has 0 free slots");
+  EXPECT_EQ(Status(second).reason(),
+            "1st in the queue; needs 2 slots; 0 free on w1 at hpc; 2 more when fashion-1 ends");
   w1.Receive(now_);
   w1.Receive(now_);
   EXPECT_THAT(w1.started(), ElementsAre(GroupKey{first, 0, 1}, GroupKey{second, 0, 1}));
@@ -199,7 +200,7 @@ TEST_F(CoordinatorTest, ServersComeAndLearnOfEnds) {
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   Pass(absl::Seconds(5), {&w1}, /*server_lives=*/false);
   const std::string id = Submit({1, 2});
-  EXPECT_EQ(Status(id).reason(), "no server has joined");
+  EXPECT_EQ(Status(id).reason(), "1st in the queue; no server has joined");
   Pass(absl::Seconds(1), {&w1});
   EXPECT_EQ(w1.started().size(), 1u);
   ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
@@ -220,7 +221,7 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
     return coordinator_->Submit(request, now_).value_or("");
   };
   const std::string three = submit(3);
-  EXPECT_EQ(Status(three).reason(), "3 servers needed, 1 has joined");
+  EXPECT_EQ(Status(three).reason(), "1st in the queue; 3 servers needed, 1 has joined");
   v1::ServerHeartbeatRequest full = FakeServer("a:1");
   full.set_center_bytes(1000);
   full.set_disk_centers(3);
@@ -288,7 +289,8 @@ TEST_F(CoordinatorTest, SurvivesWrongMessages) {
   ASSERT_TRUE(session.ok());
 
   const std::string id = Submit({1, 2});
-  EXPECT_EQ(Status(id).reason(), "2 ranks needed, worker w1 at site hpc has 0 free slots");
+  EXPECT_EQ(Status(id).reason(),
+            "1st in the queue; needs 2 slots; 0 free on w1 at hpc; 2 more when a group of an unknown job ends");
   v1::WorkerMessage message;
   v1::GroupEvent* event = message.mutable_event();
   EXPECT_TRUE(coordinator_->Message(*session, message, now_).ok());

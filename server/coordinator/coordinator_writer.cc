@@ -59,7 +59,7 @@ void Coordinator::WriteOnce() {
 void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result) {
   const uint64_t stored_before = queue_.stored();
   queue_.Done(result.changes.ok());
-  if (batch.ChangesJobs()) {
+  if (batch.ChangesRecords()) {
     store_status_ = result.changes;
     if (!result.changes.ok()) ++store_failures_;
     store_retry_at_ = result.changes.ok() ? -absl::InfiniteDuration() : latest_.steady + kStoreRetry;

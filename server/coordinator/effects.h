@@ -38,8 +38,9 @@ struct Effects {
   std::set<std::string> jobs;  // Jobs whose records changed and have to be stored.
   // Jobs to remove from the store, with their logs and profiles, by job id. The store keeps these traces of them.
   std::map<std::string, ForgottenJob> forgotten;
-  std::vector<JobRecord> submissions;  // New jobs to store. Each is answered once, by EndSubmit.
-  std::set<std::string> shown;         // Jobs whose status changed.
+  std::map<std::string, v1::Drain> drains;  // Workers whose drain changed and has to be stored.
+  std::vector<JobRecord> submissions;       // New jobs to store. Each is answered once, by EndSubmit.
+  std::set<std::string> shown;              // Jobs whose status changed.
   std::vector<LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Valid profiles to store, each a serialized v1::RankProfile.
   // Commands to send, in the order of their causes. SessionOutbox says which are sent later.
@@ -50,7 +51,7 @@ struct Effects {
   std::vector<ServerDial> dials;            // Each is answered once, by ServerDialed.
 
   bool empty() const {
-    return jobs.empty() && forgotten.empty() && submissions.empty() && shown.empty() && log.empty() &&
+    return jobs.empty() && forgotten.empty() && drains.empty() && submissions.empty() && shown.empty() && log.empty() &&
            profiles.empty() && commands.empty() && seen.empty() && closed.empty() && dials.empty();
   }
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "job/job_check.h"
 #include "job/job_refusal.h"
+#include "server/scheduling/queue_text.h"
 
 namespace hooke {
 

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "proto/job.pb.h"
-#include "server/coordinator/placement.h"
+#include "server/scheduling/placement.h"
 
 namespace hooke {
 

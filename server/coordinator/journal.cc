@@ -32,7 +32,9 @@ Journal::Result Journal::Write(const WriteBatch& batch) {
 absl::Status Journal::StoreChanges(const WriteBatch& batch) {
   std::vector<ForgottenJob> forgotten;
   for (const auto& [job_id, job] : batch.forgotten) forgotten.push_back(job);
-  if (absl::Status status = store_->Write(batch.jobs, forgotten); !status.ok()) return status;
+  std::vector<WorkerDrain> drains;
+  for (const auto& [worker, drain] : batch.drains) drains.push_back({worker, drain});
+  if (absl::Status status = store_->Write(batch.jobs, forgotten, drains); !status.ok()) return status;
   for (const ForgottenJob& job : forgotten) {
     absl::Status gone = log_->Remove(job.job_id);
     if (!gone.ok()) logger_->warn("the log of {}, which is forgotten, stays: {}", job.job_id, gone.ToString());

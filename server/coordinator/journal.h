@@ -24,7 +24,7 @@ class Journal {
           std::shared_ptr<spdlog::logger> logger);
 
   struct Result {
-    // OK: all changed and forgotten jobs are stored. Error: the caller must store all of them again.
+    // OK: all changed and forgotten jobs and changed drains are stored. Error: the caller must store all of them again.
     absl::Status changes;
     absl::Status submissions;  // OK: all submissions are stored. Error: none is.
   };

@@ -145,6 +145,14 @@ grpc::Status CoordinatorService::ListNodes(grpc::ServerContext*, const v1::ListN
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorService::DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
+                                             v1::DrainWorkerResponse* response) {
+  absl::StatusOr<v1::NodeStatus> node = coordinator_.Drain(request->worker(), request->drain(), options_.clock());
+  if (!node.ok()) return ToGrpc(node.status());
+  *response->mutable_node() = *std::move(node);
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorService::ServerHeartbeat(grpc::ServerContext*, const v1::ServerHeartbeatRequest* request,
                                                  v1::ServerHeartbeatResponse* response) {
   absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());

@@ -87,6 +87,8 @@ class CoordinatorService final : private WorkerSessions::Service {
                          v1::ForgetJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest* request,
                          v1::ListNodesResponse* response) override;
+  grpc::Status DrainWorker(grpc::ServerContext* context, const v1::DrainWorkerRequest* request,
+                           v1::DrainWorkerResponse* response) override;
   grpc::Status ServerHeartbeat(grpc::ServerContext* context, const v1::ServerHeartbeatRequest* request,
                                v1::ServerHeartbeatResponse* response) override;
 

@@ -1,6 +1,6 @@
 // Many small clusters in virtual time, each from a seed. Workers die, hang, lose their streams and come back. The
-// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. The invariants hold
-// after every moment. Once the faults stop, every job ends.
+// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users drain workers.
+// The invariants hold after every moment. Once the faults stop, every job ends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -81,6 +81,7 @@ class Cluster {
       }
       AnswerDials(*coordinator_, now_);
       if (storm) Users();
+      if (!storm) DrainAll(v1::DRAIN_NONE);
       coordinator_->Tick(now_);
     }
     for (size_t i = 0; i < workers_.size(); ++i) Work(workers_[i], hung_[i], storm);
@@ -106,11 +107,20 @@ class Cluster {
 
   void Users() {
     if (Chance(0.03)) {
-      const v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", Pick(12)), {Pick(3), Pick(4)});
+      v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", Pick(12)), {Pick(3), Pick(4)});
+      request.mutable_job()->set_priority(Pick(3));
       const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
       if (id.ok()) acknowledged_.insert(*id);
     }
     if (!acknowledged_.empty() && Chance(0.005)) (void)coordinator_->Cancel(*acknowledged_.begin(), now_);
+    if (Chance(0.01)) DrainAll(Chance(0.5) ? v1::DRAIN_NOW : Chance(0.5) ? v1::DRAIN_FINISH : v1::DRAIN_NONE);
+  }
+
+  // Drains some of the workers, or takes the drain of all back.
+  void DrainAll(v1::Drain drain) {
+    for (const char* name : {"w1", "w2", "w3"}) {
+      if (drain == v1::DRAIN_NONE || Chance(0.4)) (void)coordinator_->Drain(name, drain, now_);
+    }
   }
 
   void Work(FakeWorker& worker, bool hung, bool storm) {

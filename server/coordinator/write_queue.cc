@@ -20,6 +20,7 @@ void WriteQueue::Add(Effects& effects) {
   effects.jobs.clear();
   forgotten_.merge(effects.forgotten);
   effects.forgotten.clear();
+  for (const auto& [worker, drain] : std::exchange(effects.drains, {})) drains_[worker] = drain;
   for (JobRecord& job : std::exchange(effects.submissions, {})) submissions_.push_back(std::move(job));
   for (Effects::LogEntry& entry : std::exchange(effects.log, {})) AddLog(std::move(entry));
   for (auto& [key, profile] : std::exchange(effects.profiles, {})) {
@@ -55,15 +56,15 @@ std::optional<JobRecord> WriteQueue::WithdrawSubmission(const std::string& job_i
   return job;
 }
 
-bool WriteQueue::HasWork(bool may_change_jobs) const {
+bool WriteQueue::HasWork(bool may_change_records) const {
   if (!submissions_.empty() || !lines_.empty() || !profiles_.empty()) return true;
-  return may_change_jobs && (!jobs_.empty() || !forgotten_.empty());
+  return may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty());
 }
 
-WriteBatch WriteQueue::Take(bool may_change_jobs, const std::function<const JobRecord*(const std::string&)>& find,
+WriteBatch WriteQueue::Take(bool may_change_records, const std::function<const JobRecord*(const std::string&)>& find,
                             absl::Time now) {
   WriteBatch batch;
-  changes_are_out_ = may_change_jobs && (!jobs_.empty() || !forgotten_.empty());
+  changes_are_out_ = may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty());
   if (changes_are_out_) {
     ++taken_;
     jobs_out_ = std::exchange(jobs_, {});
@@ -72,6 +73,8 @@ WriteBatch WriteQueue::Take(bool may_change_jobs, const std::function<const JobR
       if (const JobRecord* job = find(job_id); job != nullptr) batch.jobs.push_back(*job);
     }
     batch.forgotten = forgotten_out_;
+    drains_out_ = std::exchange(drains_, {});
+    batch.drains = drains_out_;
   }
   batch.submissions = std::exchange(submissions_, {});
   batch.log = std::exchange(log_, {});
@@ -98,14 +101,21 @@ void WriteQueue::Done(bool changes_stored) {
   } else {
     jobs_.merge(jobs_out_);
     forgotten_.merge(forgotten_out_);
+    drains_.merge(drains_out_);  // A newer change of a worker wins.
   }
   jobs_out_.clear();
   forgotten_out_.clear();
+  drains_out_.clear();
 }
 
 uint64_t WriteQueue::BatchOf(const std::string& job_id) const {
   if (jobs_.count(job_id) > 0 || forgotten_.count(job_id) > 0) return taken_ + 1;
   return jobs_out_.count(job_id) > 0 || forgotten_out_.count(job_id) > 0 ? taken_ : 0;
+}
+
+uint64_t WriteQueue::BatchOfDrain(const std::string& worker) const {
+  if (drains_.count(worker) > 0) return taken_ + 1;
+  return drains_out_.count(worker) > 0 ? taken_ : 0;
 }
 
 bool WriteQueue::HasProfilesOf(const std::string& job_id) const {

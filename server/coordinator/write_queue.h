@@ -33,34 +33,38 @@ struct WriteQueueOptions {
 struct WriteBatch {
   std::vector<JobRecord> jobs;                    // Changed jobs.
   std::map<std::string, ForgottenJob> forgotten;  // Jobs to remove, by id.
+  std::map<std::string, v1::Drain> drains;        // Changed drains, by worker.
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Each a serialized v1::RankProfile.
 
-  bool ChangesJobs() const { return !jobs.empty() || !forgotten.empty(); }
+  bool ChangesRecords() const { return !jobs.empty() || !forgotten.empty() || !drains.empty(); }
 };
 
 class WriteQueue {
  public:
   explicit WriteQueue(const WriteQueueOptions& options) : options_(options) {}
 
-  // Takes the jobs, forgotten jobs, submissions, log lines and profiles out of `effects`.
+  // Takes the jobs, forgotten jobs, drains, submissions, log lines and profiles out of `effects`.
   void Add(Effects& effects);
   // Takes the submission out of the queue. nullopt if the writer has it already.
   std::optional<JobRecord> WithdrawSubmission(const std::string& job_id);
 
-  // Returns whether Take would return anything. Changed and forgotten jobs count only if `may_change_jobs`.
-  bool HasWork(bool may_change_jobs) const;
-  // Takes all data that wait, but changed and forgotten jobs only if `may_change_jobs`. `find` returns a job's record,
-  // or null if the job is forgotten. Only one batch may be out at a time.
-  WriteBatch Take(bool may_change_jobs, const std::function<const JobRecord*(const std::string&)>& find,
+  // Returns whether Take would return anything. Changed and forgotten jobs and drains count only if
+  // `may_change_records`.
+  bool HasWork(bool may_change_records) const;
+  // Takes all data that wait, but changed and forgotten jobs and drains only if `may_change_records`. `find` returns a
+  // job's record, or null if the job is forgotten. Only one batch may be out at a time.
+  WriteBatch Take(bool may_change_records, const std::function<const JobRecord*(const std::string&)>& find,
                   absl::Time now);
-  // Notes that the writer has finished the batch. If its changes of jobs could not be stored, they wait again.
+  // Notes that the writer has finished the batch. If its changes of records could not be stored, they wait again.
   void Done(bool changes_stored);
 
   // Returns the number of the batch that stores this job's last change, or removes the job. 0: no change of the job
   // waits.
   uint64_t BatchOf(const std::string& job_id) const;
+  // Returns the number of the batch that stores the worker's last drain. 0: no change of it waits.
+  uint64_t BatchOfDrain(const std::string& worker) const;
   // Returns the highest number such that all batches up to it are stored.
   uint64_t stored() const { return stored_; }
   // Returns whether log lines of this job wait or are being written.
@@ -79,6 +83,7 @@ class WriteQueue {
   const WriteQueueOptions options_;
   std::set<std::string> jobs_;
   std::map<std::string, ForgottenJob> forgotten_;
+  std::map<std::string, v1::Drain> drains_;
   std::vector<JobRecord> submissions_;
   std::vector<Effects::LogEntry> log_;
   size_t log_bytes_ = 0;
@@ -87,14 +92,15 @@ class WriteQueue {
   size_t profile_bytes_ = 0;
 
   // What the batch holds that the writer took and has not finished. If its changes cannot be stored, they go back to
-  // `jobs_` and `forgotten_`.
+  // `jobs_`, `forgotten_` and `drains_`.
   bool changes_are_out_ = false;
   std::set<std::string> jobs_out_;
   std::map<std::string, ForgottenJob> forgotten_out_;
+  std::map<std::string, v1::Drain> drains_out_;
   std::set<std::string> logs_out_;
   std::set<std::string> profiles_out_;
 
-  uint64_t taken_ = 0;  // The number of the last batch that the writer took with changes of jobs.
+  uint64_t taken_ = 0;  // The number of the last batch that the writer took with changes of records.
   uint64_t stored_ = 0;
 };
 

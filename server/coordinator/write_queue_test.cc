@@ -61,6 +61,26 @@ TEST_F(WriteQueueTest, NamesTheBatchThatStoresAChange) {
   EXPECT_FALSE(queue_.HasWork(true));
 }
 
+// A drain waits for a batch as a job does. After a batch that failed, a newer drain of the same worker wins.
+TEST_F(WriteQueueTest, StoresTheLastDrain) {
+  const auto drain = [this](v1::Drain kind) {
+    Effects effects;
+    effects.drains["w"] = kind;
+    queue_.Add(effects);
+  };
+  drain(v1::DRAIN_FINISH);
+  EXPECT_FALSE(queue_.HasWork(false));
+  EXPECT_EQ(queue_.BatchOfDrain("w"), 1u);
+  EXPECT_TRUE(Take().ChangesRecords());
+  drain(v1::DRAIN_NOW);
+  queue_.Done(/*changes_stored=*/false);
+  EXPECT_EQ(queue_.BatchOfDrain("w"), 2u);
+  EXPECT_EQ(Take().drains.at("w"), v1::DRAIN_NOW);
+  queue_.Done(/*changes_stored=*/true);
+  EXPECT_EQ(queue_.BatchOfDrain("w"), 0u);
+  EXPECT_EQ(queue_.stored(), 2u);
+}
+
 // While changed jobs cannot be stored, the queue still hands out submissions and log lines. Their batches leave the
 // changed jobs waiting.
 TEST_F(WriteQueueTest, GoesOnWithoutTheChanges) {

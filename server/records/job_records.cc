@@ -223,4 +223,23 @@ absl::StatusOr<ForgottenJob> ForgottenFrom(absl::string_view key, absl::string_v
   return ForgottenJob{message.job_id(), *number, message.job_key()};
 }
 
+std::string DrainKey(absl::string_view worker) { return absl::StrCat(kDrainsPrefix, worker, "/"); }
+
+std::string DrainRecord(const WorkerDrain& drain) {
+  stored::WorkerDrain message;
+  message.set_worker(drain.worker);
+  message.set_drain(drain.drain);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<WorkerDrain> DrainFrom(absl::string_view key, absl::string_view value) {
+  stored::WorkerDrain message;
+  if (absl::Status status = Parse(key, value, message); !status.ok()) return status;
+  if (key != DrainKey(message.worker())) return Damaged(key, "names another worker than its key");
+  if (message.drain() != v1::DRAIN_FINISH && message.drain() != v1::DRAIN_NOW) {
+    return Damaged(key, absl::StrCat("has the unknown drain ", message.drain()));
+  }
+  return WorkerDrain{message.worker(), message.drain()};
+}
+
 }  // namespace hooke

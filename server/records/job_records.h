@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
 #define HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
 
-// Jobs as records, and records as jobs. Pure functions.
+// Jobs and drained workers as records, and back. Pure functions.
 //
 //   key                      message of proto/record.proto
 //   format                   Format
@@ -10,6 +10,7 @@
 //   job/NUMBER/state         State
 //   job/NUMBER/submission    Submission
 //   forgotten/NUMBER         ForgottenJob
+//   drain/WORKER/            WorkerDrain
 //
 // NUMBER is JobRecord.number with 20 digits, and INDEX is GroupRecord.group with 10. So the order of the keys is that
 // of the numbers. What a group does often changes only its own record. Keys that are not in this table are ignored.
@@ -31,6 +32,7 @@ constexpr uint32_t kRecordFormat = 4;
 constexpr char kFormatKey[] = "format";
 constexpr char kJobsPrefix[] = "job/";
 constexpr char kForgottenPrefix[] = "forgotten/";
+constexpr char kDrainsPrefix[] = "drain/";
 
 // Returns the value of kFormatKey.
 std::string FormatRecord();
@@ -49,6 +51,12 @@ std::string ForgottenKey(uint64_t number);
 std::string ForgottenRecord(const ForgottenJob& job);
 // DATA_LOSS: the message names the record.
 absl::StatusOr<ForgottenJob> ForgottenFrom(absl::string_view key, absl::string_view value);
+
+// The slash at its end keeps the key of worker "a" from being a prefix of that of "ab".
+std::string DrainKey(absl::string_view worker);
+std::string DrainRecord(const WorkerDrain& drain);
+// DATA_LOSS: the message names the record.
+absl::StatusOr<WorkerDrain> DrainFrom(absl::string_view key, absl::string_view value);
 
 }  // namespace hooke
 

@@ -41,6 +41,7 @@ absl::StatusOr<StoredJobs> JobStore::Load() {
   StoredJobs stored;
   absl::Status status = LoadJobs(stored.jobs);
   if (status.ok()) status = LoadForgotten(stored.forgotten);
+  if (status.ok()) status = LoadDrains(stored.drains);
   if (!status.ok()) return status;
   return stored;
 }
@@ -79,7 +80,17 @@ absl::Status JobStore::LoadForgotten(std::vector<ForgottenJob>& forgotten) {
   return store_->Write(trimmed);
 }
 
-absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten) {
+absl::Status JobStore::LoadDrains(std::vector<WorkerDrain>& drains) {
+  return store_->Scan(kDrainsPrefix, [&](absl::string_view key, absl::string_view value) {
+    absl::StatusOr<WorkerDrain> drain = DrainFrom(key, value);
+    if (!drain.ok()) return Named(*store_, drain.status());
+    drains.push_back(*std::move(drain));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten,
+                             absl::Span<const WorkerDrain> drains) {
   RecordChanges changes;
   for (const JobRecord& job : jobs) {
     Records records = RecordsOf(job);
@@ -95,7 +106,11 @@ absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const 
     changes.removed.push_back(JobPrefix(job.number));
     changes.put[ForgottenKey(job.number)] = ForgottenRecord(job);
   }
-  if (changes.put.empty()) return absl::OkStatus();
+  for (const WorkerDrain& drain : drains) {
+    changes.removed.push_back(DrainKey(drain.worker));
+    if (drain.drain != v1::DRAIN_NONE) changes.put[DrainKey(drain.worker)] = DrainRecord(drain);
+  }
+  if (changes.put.empty() && changes.removed.empty()) return absl::OkStatus();
   return store_->Write(changes);
 }
 

@@ -17,6 +17,7 @@ namespace hooke {
 struct StoredJobs {
   std::vector<JobRecord> jobs;          // Ordered by number.
   std::vector<ForgottenJob> forgotten;  // Ordered by number.
+  std::vector<WorkerDrain> drains;      // Ordered by the workers' names. None is DRAIN_NONE.
 };
 
 class JobStore {
@@ -26,21 +27,23 @@ class JobStore {
   // the store and what to do. Other errors are those of the store.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(std::shared_ptr<RecordStore> store);
 
-  // Returns all jobs, and the traces of forgotten ones (ForgottenJob). If more than ForgottenJob::kKeptMax traces are
-  // stored, first removes those with the lowest numbers. DATA_LOSS: the message names the store, the damaged record and
-  // what to do.
+  // Returns all jobs, the traces of forgotten ones (ForgottenJob), and the drained workers. If more than
+  // ForgottenJob::kKeptMax traces are stored, first removes those with the lowest numbers. DATA_LOSS: the message names
+  // the store, the damaged record and what to do.
   absl::StatusOr<StoredJobs> Load();
 
-  // In one transaction, stores `jobs`, and removes the `forgotten` jobs but keeps their traces. After OK this is
-  // durable; after an error none of it has happened. Of a job's records only those are written that differ from the
-  // stored ones. A job never has fewer groups than before. Forgetting an unknown job is no error.
-  absl::Status Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten);
+  // In one transaction, stores `jobs` and `drains`, and removes the `forgotten` jobs but keeps their traces. After OK
+  // this is durable; after an error none of it has happened. Of a job's records only those are written that differ from
+  // the stored ones. A job never has fewer groups than before. Forgetting an unknown job is no error.
+  absl::Status Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten,
+                     absl::Span<const WorkerDrain> drains = {});
 
  private:
   explicit JobStore(std::shared_ptr<RecordStore> store) : store_(std::move(store)) {}
 
   absl::Status LoadJobs(std::vector<JobRecord>& jobs);
   absl::Status LoadForgotten(std::vector<ForgottenJob>& forgotten);
+  absl::Status LoadDrains(std::vector<WorkerDrain>& drains);
 
   const std::shared_ptr<RecordStore> store_;
 };

@@ -39,6 +39,22 @@ TEST_F(JobStoreTest, KeepsJobsAndTraces) {
   EXPECT_EQ(stored.forgotten[1].job_key, "k8");
 }
 
+// The store has the last drain of each worker, and none that was taken back. A drain without a worker of its key, or of
+// an unknown kind, is damage.
+TEST_F(JobStoreTest, KeepsDrains) {
+  ASSERT_TRUE(Open()->Write({}, {}, {{"w", v1::DRAIN_FINISH}, {"w1", v1::DRAIN_FINISH}}).ok());
+  ASSERT_TRUE(Open()->Write({}, {}, {{"w1", v1::DRAIN_NOW}, {"w2", v1::DRAIN_NOW}}).ok());
+  ASSERT_TRUE(Open()->Write({}, {}, {{"w", v1::DRAIN_NONE}, {"w2", v1::DRAIN_NONE}}).ok());
+  const StoredJobs stored = *Open()->Load();
+  ASSERT_EQ(stored.drains.size(), 1u);
+  EXPECT_EQ(stored.drains[0].worker, "w1");
+  EXPECT_EQ(stored.drains[0].drain, v1::DRAIN_NOW);
+  for (const WorkerDrain& wrong : {WorkerDrain{"other", v1::DRAIN_NOW}, WorkerDrain{"w1", v1::DRAIN_NONE}}) {
+    ASSERT_TRUE(records_->Write({{}, {{DrainKey("w1"), DrainRecord(wrong)}}}).ok());
+    EXPECT_EQ(Open()->Load().status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
 // Writing a job again replaces what has changed, and adds groups.
 TEST_F(JobStoreTest, ReplacesAJob) {
   JobRecord job = FullJob(1);

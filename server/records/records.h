@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_RECORDS_RECORDS_H_
 #define HOOKE_SERVER_RECORDS_RECORDS_H_
 
-// The durable state of a job: plain values, written to a JobStore and read back after a restart of the coordinator.
-// Progress, silences and notices are not stored.
+// The durable state of jobs, and of what users said about workers: plain values, written to a JobStore and read back
+// after a restart of the coordinator. Progress, silences and notices are not stored.
 
 #include <cstdint>
 #include <optional>
@@ -119,6 +119,12 @@ struct ForgottenJob {
   // The most traces that are kept. They are those with the highest numbers. Shards of jobs without a trace are never
   // freed.
   static constexpr size_t kKeptMax = 50000;
+};
+
+// A worker that gets no groups. It holds until a user takes it back, also after a restart of the coordinator.
+struct WorkerDrain {
+  std::string worker;
+  v1::Drain drain = v1::DRAIN_NONE;  // NONE: the worker gets groups again, and its record is removed.
 };
 
 inline bool IsPlaced(v1::GroupState state) {

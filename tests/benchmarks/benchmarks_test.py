@@ -28,6 +28,7 @@ import elastic_benchmark as elastic  # noqa: E402
 import exchange_benchmark as exchange  # noqa: E402
 import out_of_step_benchmark as out_of_step  # noqa: E402
 import rounds_benchmark as rounds  # noqa: E402
+import scheduling_benchmark as scheduling  # noqa: E402
 import scale_benchmark as scale  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
@@ -286,6 +287,13 @@ class Asked(unittest.TestCase):
         self.assertEqual(rounds.missed({8: 0.01, 64: 1.0, 256: 0.02}), [])
         what = "an exchange costs 2.01 times as much with 256 groups as with 8; asked is at most 2"
         self.assertEqual(rounds.missed({8: 0.01, 64: 0.01, 256: 0.0201}), [what])
+
+    def test_scheduling(self):
+        def row(p99):
+            return {"kind": "tick", "p99_ms": p99}
+
+        self.assertEqual(scheduling.missed([row(1), row(49.9)]), [])
+        self.assertEqual(scheduling.missed([row(1), row(50.0)]), ["tick: p99 is 50 ms; asked is less than 50 ms"])
 
     def test_coordinator(self):
         def missed(cpu, scrape=0.1):

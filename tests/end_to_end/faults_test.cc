@@ -68,6 +68,24 @@ TEST_F(FaultsTest, KilledRankRestartsItsGroupFromTheCenter) {
   EXPECT_THAT(log, ContainsRegex("group 1 trains again, and is at step [0-9]+"));
 }
 
+// A worker is drained at once. Its group starts on the free worker, from the center, and no rank is left on the drained
+// one. The job succeeds.
+TEST_F(FaultsTest, GroupOfADrainedWorkerGoesOnElsewhere) {
+  ClusterOptions options;
+  options.workers = 3;
+  ASSERT_NO_FATAL_FAILURE(StartJob(options, 60));
+  const std::string drained = cluster_->Status(id_)->groups(1).worker();
+  const ProgramResult said = cluster_->Hooke({"drain", drained, "--now"});
+  EXPECT_EQ(said.status, 0) << said.output;
+  const auto again =
+      cluster_->Await(id_, kFaultLimit, [](const v1::JobStatus& job) { return job.groups(1).incarnation() == 2; });
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_NE(again->groups(1).worker(), drained);
+  EXPECT_THAT(cluster_->Hooke({"nodes"}).output, ContainsRegex(absl::StrCat("\n", drained, " .* drained .* 0/2 used")));
+  ExpectSuccess();
+  EXPECT_THAT(cluster_->Log(id_), ContainsRegex(absl::StrCat("group 1 at step [0-9]+: worker ", drained, " is drained")));
+}
+
 // One rank of a job with synchronous SGD gets SIGKILL. Its group restarts. The other group does not hang in a round and
 // is not restarted, and the job succeeds.
 TEST_F(FaultsTest, KilledGroupDoesNotHangTheRounds) {

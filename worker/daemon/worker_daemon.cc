@@ -118,7 +118,7 @@ absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
   absl::MutexLock lock(&mutex_);
   shutdown_ = true;
   for (auto& [name, running] : runs_) {
-    running.run->Stop(absl::UnavailableError("its worker was shut down"));
+    running.run->Stop(absl::CancelledError("its worker was shut down"));
   }
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_.empty(); };
   if (mutex_.AwaitWithTimeout(absl::Condition(&none), limit)) return absl::OkStatus();

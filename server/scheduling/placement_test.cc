@@ -1,4 +1,4 @@
-#include "server/coordinator/placement.h"
+#include "server/scheduling/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,6 +38,16 @@ FreeWorker At(const char* address, FreeWorker worker) {
   return worker;
 }
 
+FreeWorker Avoided(FreeWorker worker) {
+  worker.avoided = true;
+  return worker;
+}
+
+FreeWorker Drained(FreeWorker worker) {
+  worker.drained = true;
+  return worker;
+}
+
 std::string Text(const Placement& placement) {
   if (placement.parts.size() == 1) return placement.parts[0].worker;
   return absl::StrJoin(placement.parts, " ", [](std::string* text, const PlacedPart& part) {
@@ -64,16 +74,12 @@ const Case kCases[] = {
      {{"big", "hpc", 8, 8}, {"small", "hpc", 2, 2}},
      {"small"},
      {""}},
-    {"one slot short",
-     {Group("a-1", 0, 2)},
-     {{"w1", "hpc", 2, 1}},
-     {""},
-     {"2 ranks needed, worker w1 at site hpc has 1 free slot"}},
+    {"one slot short", {Group("a-1", 0, 2)}, {{"w1", "hpc", 2, 1}}, {""}, {"needs 2 slots; 1 free on w1 at hpc"}},
     {"not at two workers together",
      {Group("a-1", 0, 4)},
      {{"w1", "hpc", 2, 2}, {"w2", "hpc", 2, 2}},
      {""},
-     {"4 ranks needed, worker w1 at site hpc has 2 free slots"}},
+     {"needs 4 slots; the largest worker that could run it, w1, has 2"}},
     {"its site", {Group("a-1", 0, 1, "cloud")}, {{"w1", "hpc", 2, 2}, {"w2", "cloud", 2, 2}}, {"w2"}, {""}},
     {"site without worker",
      {Group("a-1", 0, 1, "cloud")},
@@ -84,13 +90,12 @@ const Case kCases[] = {
      {Group("a-1", 0, 4), Group("b-2", 0, 1)},
      {{"w1", "hpc", 4, 3}},
      {"", ""},
-     {"4 ranks needed, worker w1 at site hpc has 3 free slots",
-      "1 rank needed, and the free slots of worker w1 are kept for group 0 of a-1"}},
+     {"needs 4 slots; 3 free on w1 at hpc", "needs 1 slot; the 3 free on w1 at hpc are kept for group 0 of a-1"}},
     {"a later one may have what the first cannot use",
      {Group("a-1", 0, 4), Group("b-2", 0, 1)},
      {{"w1", "hpc", 4, 3}, {"w2", "hpc", 2, 2}},
      {"", "w2"},
-     {"4 ranks needed, worker w1 at site hpc has 3 free slots", ""}},
+     {"needs 4 slots; 3 free on w1 at hpc", ""}},
     {"a command where it is allowed",
      {Command(Group("a-1", 0, 1)), Command(Group("a-1", 1, 1))},
      {{"w1", "hpc", 1, 1}, {"w2", "hpc", 2, 2, true}},
@@ -110,12 +115,12 @@ const Case kCases[] = {
      {Command(Group("a-1", 0, 2))},
      {{"w1", "hpc", 8, 8}, {"w2", "hpc", 2, 1, true}},
      {""},
-     {"2 ranks needed, worker w2 at site hpc has 1 free slot"}},
+     {"needs 2 slots; 1 free on w2 at hpc"}},
     {"slots are kept for a next try",
      {Later(Group("a-1", 0, 2), "starts again in 1s"), Group("b-2", 0, 1)},
      {{"w1", "hpc", 2, 2}},
      {"", ""},
-     {"starts again in 1s", "1 rank needed, worker w1 at site hpc has 0 free slots"}},
+     {"starts again in 1s", "needs 1 slot; 0 free on w1 at hpc"}},
     {"one worker before several",
      {Group("a-1", 0, 4)},
      {Node("1", 2, 2), Node("2", 2, 2), Node("3", 8, 4)},
@@ -137,20 +142,18 @@ const Case kCases[] = {
      {Group("a-1", 0, 4), Group("b-2", 0, 1)},
      {Node("1", 2, 2), Node("2", 2, 1)},
      {"", ""},
-     {"4 ranks needed, worker 1 at site hpc has 2 free slots, and the 2 workers that site hpc has for groups of "
-      "several "
-      "workers have 3 together",
-      "1 rank needed, and the free slots of worker 2 are kept for group 0 of a-1"}},
+     {"needs 4 slots; 3 free on 2 workers of hpc together",
+      "needs 1 slot; the 1 free on 2 at hpc is kept for group 0 of a-1"}},
     {"not over two sites",
      {Group("a-1", 0, 4)},
      {Node("1", 2, 2), Node("2", 2, 2, "cloud")},
      {""},
-     {"4 ranks needed, worker 1 at site hpc has 2 free slots"}},
+     {"needs 4 slots; the largest worker that could run it, 1, has 2"}},
     {"not over two MPI libraries",
      {Group("a-1", 0, 4)},
      {Node("1", 2, 2), Node("2", 2, 2, "hpc", "mpich")},
      {""},
-     {"4 ranks needed, worker 1 at site hpc has 2 free slots"}},
+     {"needs 4 slots; the largest worker that could run it, 1, has 2"}},
     {"two workers of one node do not count as two nodes",
      {Group("a-1", 0, 4)},
      {At("10.0.0.1", Node("1", 2, 2)), At("10.0.0.1", Node("2", 2, 2)), Node("3", 2, 2)},
@@ -165,14 +168,34 @@ const Case kCases[] = {
      {Later(Group("a-1", 0, 4), "starts again in 1s"), Group("b-2", 0, 1)},
      {Node("1", 2, 2), Node("2", 2, 2)},
      {"", ""},
-     {"starts again in 1s", "1 rank needed, worker 1 at site hpc has 0 free slots"}},
+     {"starts again in 1s", "needs 1 slot; 0 free on 1 at hpc"}},
+    {"another one before an avoided one",
+     {Group("a-1", 0, 2), Group("b-2", 0, 2)},
+     {Avoided(Node("1", 2, 2)), Node("2", 8, 2)},
+     {"2", "1"},
+     {"", ""}},
+    {"several others before an avoided one",
+     {Group("a-1", 0, 4)},
+     {Avoided(Node("1", 4, 4)), Node("2", 2, 2), Node("3", 2, 2)},
+     {"2:2 3:2"},
+     {""}},
+    {"an avoided one beside another, if nothing else is large enough",
+     {Group("a-1", 0, 4)},
+     {Avoided(Node("1", 2, 2)), Node("2", 2, 2)},
+     {"1:2 2:2"},
+     {""}},
+    {"not on a drained one, and nobody waits for it",
+     {Group("a-1", 0, 4), Group("b-2", 0, 2)},
+     {Drained(Node("1", 4, 4)), Node("2", 4, 2, "cloud"), Drained(Node("3", 2, 2))},
+     {"", ""},
+     {"needs 4 slots; 2 free on 2 at cloud", "needs 2 slots; the 2 free on 2 at cloud are kept for group 0 of a-1"}},
 };
 
 // In order of submission, each group goes to the worker that fits best, or to several workers that together have room.
 // A group that waits gets a reason.
 TEST(PlacementTest, PlacesOrSaysWhyNot) {
   for (const Case& c : kCases) {
-    const std::vector<Placement> placements = PlaceGroups(c.queue, c.workers);
+    const std::vector<Placement> placements = PlaceGroups(c.queue, c.workers, absl::UnixEpoch());
     ASSERT_EQ(placements.size(), c.queue.size()) << c.name;
     for (size_t i = 0; i < placements.size(); ++i) {
       EXPECT_EQ(Text(placements[i]), c.placed[i]) << c.name << " " << i;
@@ -195,15 +218,16 @@ TEST(PlacementTest, PlacesTheMostRanks) {
       workers.back().name = absl::StrCat("n", i);
     }
     const std::vector<WaitingGroup> queue = {Group("a-1", 0, kRanks), Group("b-2", 0, 1)};
-    const std::vector<Placement> placements = PlaceGroups(queue, workers);
+    const std::vector<Placement> placements = PlaceGroups(queue, workers, absl::UnixEpoch());
     ASSERT_EQ(placements[0].parts.size(), workers.size());
     for (const PlacedPart& part : placements[0].parts) ASSERT_EQ(part.ranks, slots);
     EXPECT_TRUE(placements[1].parts.empty());
     --workers.back().free;
-    const std::vector<Placement> waiting = PlaceGroups(queue, workers);
+    const std::vector<Placement> waiting = PlaceGroups(queue, workers, absl::UnixEpoch());
     EXPECT_TRUE(waiting[0].parts.empty());
     EXPECT_TRUE(waiting[1].parts.empty());
-    EXPECT_THAT(waiting[0].reason, testing::HasSubstr(absl::StrCat("have ", kRanks - 1, " together")));
+    EXPECT_THAT(waiting[0].reason, testing::HasSubstr(absl::StrCat("; ", kRanks - 1, " free on ", workers.size(),
+                                                                   " workers of hpc together")));
   }
 }
 

@@ -1,0 +1,63 @@
+// ClusterState: workers that users drain, and groups that leave them.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "job/job_state.h"
+#include "server/coordinator/cluster_state.h"
+
+namespace hooke {
+
+absl::StatusOr<v1::NodeStatus> ClusterState::Drain(const std::string& name, v1::Drain drain, Instant now) {
+  if (drain != v1::DRAIN_NONE && drain != v1::DRAIN_FINISH && drain != v1::DRAIN_NOW) {
+    return absl::InvalidArgumentError(absl::StrCat("a drain is NONE, FINISH or NOW, and not ", drain));
+  }
+  const auto found = workers_.find(name);
+  if (found == workers_.end()) {
+    return absl::NotFoundError(absl::StrCat("no worker ", Shortened(name, 80), ": `hooke nodes` lists them"));
+  }
+  Worker& worker = found->second;
+  if (std::exchange(worker.drain, drain) != drain) {
+    effects_.drains[name] = drain;
+    const char* what = drain == v1::DRAIN_NONE     ? "it gets groups again"
+                       : drain == v1::DRAIN_FINISH ? "it gets no more groups"
+                                                   : "it gets no more groups, and those that it runs leave";
+    LogDaemon(absl::StrCat("worker ", name, ": ", what, ", as a user asked"), now);
+  }
+  EndGroupsIfDrained(worker, now);
+  Place(now);
+  return StatusOf(worker, now);
+}
+
+void ClusterState::EndGroupsIfDrained(const Worker& worker, Instant now) {
+  if (worker.drain != v1::DRAIN_NOW) return;
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    for (GroupRecord& group : job.record.groups) {
+      const GroupPart* part = PartOn(group, worker.name);
+      if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
+      LiveGroup& live = job.live[group.group];
+      const bool told = !live.leaves.empty();
+      live.leaves = absl::StrCat("worker ", worker.name, " is drained");
+      // Sent again after a reconnect, because the worker may not have got it.
+      StopParts(job, group, live.leaves);
+      if (told) continue;
+      Log(job, absl::StrCat("group ", group.group, " is stopped, to start on another worker: ", live.leaves), now);
+    }
+  }
+}
+
+void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {
+  LiveGroup& live = job.live[group.group];
+  group.state = v1::GROUP_STATE_WAITING;
+  group.reason = absl::StrCat(live.leaves, "; starts again as start ", group.incarnation + 1);
+  live.retry_at = now.steady;
+  PlaceSoon();
+  live.silences.clear();
+  live.held.reset();
+  if (group.parts.size() > 1) StopParts(job, group, live.leaves);
+  Notice(job, absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", group.reason), now);
+  Store(job);
+}
+
+}  // namespace hooke

@@ -1,0 +1,123 @@
+// ClusterState: the placement of waiting groups, and what they wait for.
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "job/command.h"
+#include "job/job_state.h"
+#include "server/coordinator/cluster_state.h"
+#include "server/scheduling/pace.h"
+#include "server/scheduling/placement.h"
+#include "server/scheduling/queue_text.h"
+
+namespace hooke {
+namespace {
+
+// What no event tells, as an estimate that has changed, is noticed after this time.
+constexpr absl::Duration kPlaceAgain = absl::Seconds(1);
+
+}  // namespace
+
+void ClusterState::Place(Instant now) {
+  std::vector<WaitingInQueue> waiting;
+  std::vector<WaitingGroup> queue;
+  place_at_ = now.steady + kPlaceAgain;
+  for (Job* job : UnfinishedInOrder()) {
+    std::string no_servers;
+    if (job->record.servers.empty()) {
+      ServerChoice choice = ChooseServersFor(*job, now);
+      if (choice.servers.empty()) no_servers = std::move(choice.reason);
+    }
+    const v1::JobSpec& spec = job->record.spec;
+    for (const GroupRecord& group : job->record.groups) {
+      if (group.state != v1::GROUP_STATE_WAITING) continue;
+      waiting.push_back({job, group.group, no_servers});
+      if (!no_servers.empty()) continue;
+      const absl::Duration retry_at = job->live[group.group].retry_at;
+      if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
+      queue.push_back({job->record.job_id, group.group, spec.groups().ranks(), spec.groups().site(),
+                       retry_at <= now.steady, group.reason, HasCommand(spec)});
+    }
+  }
+  if (waiting.empty()) return;
+  std::vector<Placement> placements;
+  if (!queue.empty()) placements = PlaceGroups(queue, WorkersFor(now), now.wall);
+  size_t next = 0;
+  for (WaitingInQueue& one : waiting) {
+    if (!one.reason.empty()) continue;
+    Placement& placement = placements[next++];
+    if (placement.parts.empty()) {
+      one.reason = std::move(placement.reason);
+    } else {
+      Start(*one.job, one.job->record.groups[one.group], placement, now);
+    }
+  }
+  ShowQueue(waiting);
+}
+
+// Returns the unfinished jobs, those first that get free slots first.
+std::vector<ClusterState::Job*> ClusterState::UnfinishedInOrder() {
+  std::vector<Job*> jobs;
+  for (auto& [number, job] : jobs_) {
+    if (!HasEnded(job.record.state)) jobs.push_back(&job);
+  }
+  // Jobs of one priority stay in the order of their numbers, which is that of submission.
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [](const Job* a, const Job* b) { return a->record.spec.priority() > b->record.spec.priority(); });
+  return jobs;
+}
+
+std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
+  std::vector<FreeWorker> workers;
+  for (const auto& [name, worker] : workers_) {
+    if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
+    FreeWorker& shown = workers.emplace_back(WholeWorker(worker));
+    uint64_t used = 0;
+    for (const auto& [key, ranks] : worker.occupants) {
+      used += ranks;
+      // A worker may name any job. Only ids of our own are fit for texts.
+      shown.occupants.push_back({number_of_job_.count(key.job_id) > 0 ? key.job_id : "", ranks, EndsIn(key, now)});
+    }
+    shown.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
+    shown.drained = worker.drain != v1::DRAIN_NONE;
+    shown.avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
+  }
+  return workers;
+}
+
+std::optional<absl::Duration> ClusterState::EndsIn(const GroupKey& key, Instant now) const {
+  const auto number = number_of_job_.find(key.job_id);
+  if (number == number_of_job_.end()) return std::nullopt;
+  const Job& job = jobs_.at(number->second);
+  if (HasEnded(job.record.state) || key.group >= job.record.groups.size()) return std::nullopt;
+  const GroupRecord& group = job.record.groups[key.group];
+  const LiveGroup& live = job.live[key.group];
+  const bool steady = group.state == v1::GROUP_STATE_RUNNING && group.task == v1::GroupStart::TRAIN &&
+                      group.incarnation == key.incarnation && live.first_work.has_value() && live.silences.empty() &&
+                      live.leaves.empty();
+  if (!steady) return std::nullopt;
+  return TimeLeft({live.first_work_step, live.progress.step(), live.progress.steps_total(),
+                   live.last_work - *live.first_work, now.steady - live.last_work});
+}
+
+void ClusterState::ShowQueue(const std::vector<WaitingInQueue>& waiting) {
+  const Job* last = nullptr;
+  uint32_t position = 0;
+  for (const WaitingInQueue& one : waiting) {
+    JobRecord& job = one.job->record;
+    GroupRecord& group = job.groups[one.group];
+    if (group.state != v1::GROUP_STATE_WAITING) continue;
+    bool changed = std::exchange(group.reason, one.reason) != one.reason;
+    // The first group that waits speaks for a job of which no group runs.
+    if (job.state == v1::JOB_STATE_QUEUED && one.job != last) {
+      one.job->queue_position = ++position;
+      const std::string reason = QueuedText(position, one.reason);
+      changed = std::exchange(job.reason, reason) != reason || changed;
+    }
+    last = one.job;
+    if (changed) Changed(*one.job);
+  }
+}
+
+}  // namespace hooke

@@ -1,0 +1,157 @@
+#include "server/scheduling/queue_text.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "wire/utc_time.h"
+
+namespace hooke {
+namespace {
+
+constexpr size_t kNamesMax = 3;  // Of more jobs for which a group waits, only the number is told.
+
+std::string Needs(const WaitingGroup& group) {
+  return absl::StrCat("needs ", group.ranks, group.ranks == 1 ? " slot" : " slots", group.site.empty() ? "" : " at ",
+                      group.site);
+}
+
+// The place is named only if the group could run elsewhere, too.
+std::string OnText(const WaitingGroup& group, const FreeWorker& worker) {
+  return absl::StrCat(" on ", worker.name, group.site.empty() ? " at " : "", group.site.empty() ? worker.site : "");
+}
+
+// Rounds to what an estimate so far ahead is good for.
+absl::Time Rounded(absl::Time now, absl::Duration ahead) {
+  const absl::Duration step = ahead < absl::Minutes(10) ? absl::Minutes(1)
+                              : ahead < absl::Hours(2)  ? absl::Minutes(5)
+                                                        : absl::Minutes(30);
+  return absl::UnixEpoch() + absl::Floor(now + ahead + step / 2 - absl::UnixEpoch(), step);
+}
+
+std::string JoinedText(const std::vector<std::string>& names) {
+  if (names.size() > kNamesMax) return absl::StrCat(names.size(), " jobs");
+  if (names.size() == 1) return names[0];
+  return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), " and ", names.back());
+}
+
+std::string NameOf(const Occupant& occupant, const WaitingGroup& group) {
+  if (occupant.job_id.empty()) return "a group of an unknown job";
+  return occupant.job_id == group.job_id ? "another of its groups" : occupant.job_id;
+}
+
+// Says which occupants end first until so many slots are free: "; 4 more when mnist-3 ends, about ...". Empty if they
+// are too few.
+std::string MoreText(const WaitingGroup& group, std::vector<Occupant> occupants, uint64_t missing, absl::Time now) {
+  const auto order = [](const Occupant& of) {
+    return std::make_tuple(of.ends_in.value_or(absl::InfiniteDuration()), UINT32_MAX - of.ranks);
+  };
+  absl::c_stable_sort(occupants, [&order](const Occupant& a, const Occupant& b) { return order(a) < order(b); });
+  std::vector<std::string> names;
+  uint64_t more = 0;
+  absl::Duration last = absl::ZeroDuration();
+  for (const Occupant& occupant : occupants) {
+    if (more >= missing) break;
+    more += occupant.ranks;
+    last = std::max(last, occupant.ends_in.value_or(absl::InfiniteDuration()));
+    const std::string name = NameOf(occupant, group);
+    if (!absl::c_linear_search(names, name)) names.push_back(name);
+  }
+  if (more < missing) return "";
+  return absl::StrCat("; ", more, " more when ", JoinedText(names), names.size() == 1 ? " ends" : " end",
+                      last == absl::InfiniteDuration() ? "" : ", about ",
+                      last == absl::InfiniteDuration() ? "" : UtcText(Rounded(now, last)));
+}
+
+// For a group that one worker could run. Null: no worker is large enough.
+const Room* RoomToWaitFor(const WaitingGroup& group, const std::vector<Room>& rooms) {
+  const Room* best = nullptr;
+  const auto order = [&group](const Room& of) {
+    return std::make_tuple(LatestStart(of, group.ranks), !of.kept_for.empty(), UINT32_MAX - of.worker.free);
+  };
+  for (const Room& room : rooms) {
+    if (!Suits(group, room.worker) || room.worker.drained || room.worker.slots < group.ranks) continue;
+    if (best == nullptr || order(room) < order(*best)) best = &room;
+  }
+  return best;
+}
+
+// For a group that only several workers could run.
+std::string WhyTogether(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now) {
+  WorkerSet best;
+  for (const WorkerSet& set : SetsFor(group, rooms, /*open_only=*/false, /*good_only=*/false)) {
+    const auto size = [](const WorkerSet& of) {
+      return std::make_tuple(SumOf(of, &FreeWorker::free), SumOf(of, &FreeWorker::slots));
+    };
+    if (SumOf(set, &FreeWorker::slots) >= group.ranks && (best.empty() || size(set) > size(best))) best = set;
+  }
+  if (best.empty()) {
+    const Room* largest = nullptr;
+    for (const Room& room : rooms) {
+      if (!Suits(group, room.worker) || room.worker.drained) continue;
+      if (largest == nullptr || room.worker.slots > largest->worker.slots) largest = &room;
+    }
+    return absl::StrCat(Needs(group), "; the largest worker that could run it, ", largest->worker.name, ", has ",
+                        largest->worker.slots);
+  }
+  const uint64_t free = SumOf(best, &FreeWorker::free);
+  std::string text =
+      absl::StrCat(Needs(group), "; ", free, " free on ", best.size(), " workers of ", best.front()->site, " together");
+  for (const Room& room : rooms) {
+    const bool in_set = absl::c_any_of(best, [&room](const FreeWorker* worker) { return worker == &room.worker; });
+    if (in_set && !room.kept_for.empty()) return absl::StrCat(text, "; ", room.kept_for, " comes first");
+  }
+  std::vector<Occupant> occupants;
+  for (const FreeWorker* worker : best) absl::c_copy(worker->occupants, std::back_inserter(occupants));
+  return absl::StrCat(text, free < group.ranks ? MoreText(group, std::move(occupants), group.ranks - free, now) : "");
+}
+
+}  // namespace
+
+std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now) {
+  if (rooms.empty()) return "no worker has joined";
+  size_t at_site = 0, suitable = 0, drained = 0;
+  const Room* kept = nullptr;
+  for (const Room& room : rooms) {
+    at_site += SiteFits(group, room.worker) ? 1 : 0;
+    if (!Suits(group, room.worker)) continue;
+    ++suitable;
+    drained += room.worker.drained ? 1 : 0;
+    if (!room.kept_for.empty() && room.worker.free >= group.ranks) kept = &room;
+  }
+  if (at_site == 0) return absl::StrCat("no worker of site ", group.site, " has joined");
+  if (suitable == 0) {
+    return absl::StrCat("no worker", group.site.empty() ? "" : " of site ", group.site,
+                        " allows commands; start hooke-worker with --allow-commands");
+  }
+  if (drained == suitable) {
+    return absl::StrCat(Needs(group), "; ", suitable == 1 ? "the worker" : absl::StrCat("all ", suitable, " workers"),
+                        " that could run it ", suitable == 1 ? "is" : "are", " drained");
+  }
+  if (kept != nullptr) {
+    return absl::StrCat(Needs(group), "; the ", kept->worker.free, " free", OnText(group, kept->worker),
+                        kept->worker.free == 1 ? " is" : " are", " kept for ", kept->kept_for);
+  }
+  const Room* room = RoomToWaitFor(group, rooms);
+  if (room == nullptr) return WhyTogether(group, rooms, now);
+  const std::string text = absl::StrCat(Needs(group), "; ", room->worker.free, " free", OnText(group, room->worker));
+  if (!room->kept_for.empty()) return absl::StrCat(text, "; ", room->kept_for, " comes first");
+  return absl::StrCat(text, MoreText(group, room->worker.occupants, group.ranks - room->worker.free, now));
+}
+
+std::string QueuedText(uint32_t position, absl::string_view reason) {
+  const uint32_t tens = position % 100 / 10;
+  const uint32_t ones = position % 10;
+  const char* ending = tens == 1 ? "th" : ones == 1 ? "st" : ones == 2 ? "nd" : ones == 3 ? "rd" : "th";
+  return absl::StrCat(position, ending, " in the queue; ", reason);
+}
+
+std::string TogetherText(const WorkerSet& set, uint32_t FreeWorker::*slots) {
+  return absl::StrCat(", and the ", set.size(), " workers that site ", set.front()->site,
+                      " has for groups of several workers have ", SumOf(set, slots), " together");
+}
+
+}  // namespace hooke

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""The coordinator's decisions with 10,000 workers and 1,000 jobs of 100,000 ranks, in virtual time.
+
+Workers join, then jobs are submitted, which are more than fit. Then groups end, one after another, and each end frees slots for a group that waits.
+Jobs have priorities, sites and estimates. There are no sockets, threads, disks or processes, so the time is that of the decisions themselves:
+
+- submit: a job is checked, queued and placed.
+- end: the end of a group, and what starts in its place.
+- tick: what is due each 100 ms.
+
+No slot may be given out twice. Asked: the p99 of each kind is under 50 ms; otherwise the exit code is 1.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+import report
+import wide_benchmark as wide
+
+P99_MS = 50
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="tests/benchmarks/run scheduling", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
+    parser.add_argument("--workers", type=int, default=10000, help="default 10000")
+    parser.add_argument("--slots", type=int, default=8, help="of a worker (default 8)")
+    parser.add_argument("--jobs", type=int, default=1000, help="default 1000")
+    parser.add_argument("--groups", type=int, default=25, help="of a job (default 25)")
+    parser.add_argument("--ranks", type=int, default=4, help="of a group (default 4)")
+    parser.add_argument("--ends", type=int, default=2000, help="groups that end (default 2000)")
+    return parser.parse_args()
+
+
+def rows_of(arguments, result):
+    """One row for each kind of decision; `result` is what the program printed."""
+    sizes = {name: getattr(arguments, name) for name in ("workers", "slots", "jobs", "groups", "ranks")}
+    return [
+        {"benchmark": "scheduling", "impl": "hooke", "kind": kind, **sizes, "count": len(times), "median_ms": statistics.median(times),
+         "p99_ms": wide.percentile(times, 99), "max_ms": max(times), "waiting": result["waiting"], "mib": result["mib"]}
+        for kind, times in result["ms"].items()
+    ]  # fmt: skip
+
+
+def missed(rows):
+    """One line for each requirement that was missed."""
+    return [
+        f"{row['kind']}: p99 is {report.text(row['p99_ms'], P99_MS)} ms; asked is less than {P99_MS} ms" for row in rows if row["p99_ms"] >= P99_MS
+    ]
+
+
+def main():
+    arguments = parse()
+    command = [os.path.join(arguments.programs, "scheduling_benchmark")]
+    command += [f"--{name}={getattr(arguments, name)}" for name in ("workers", "slots", "jobs", "groups", "ranks", "ends")]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900)
+    if result.returncode:
+        sys.exit(f"FAILED: {result.stderr.strip()}")
+    rows = rows_of(arguments, json.loads(result.stdout))
+    first = rows[0]
+    print(f"scheduling: {first['workers']} workers with {first['slots']} slots, {first['jobs']} jobs of {first['groups']} groups with {first['ranks']} ranks")
+    print(f"{first['waiting']} jobs wait at the end; {first['mib']:.0f} MiB")
+    print(f"{'kind':8} {'count':>6} {'p50 ms':>8} {'p99 ms':>8} {'max ms':>8}")
+    for row in rows:
+        print(f"{row['kind']:8} {row['count']:6} {row['median_ms']:8.2f} {row['p99_ms']:8.2f} {row['max_ms']:8.2f}")
+    report.write_json(arguments.json, rows, {"median_ms": 3, "p99_ms": 3, "max_ms": 3, "mib": 1})
+    report.judge(missed(rows))
+
+
+if __name__ == "__main__":
+    report.run(main)
