@@ -251,7 +251,6 @@ TEST_F(CommandTest, Listings) {
   EXPECT_THAT(Run({"version"}).out, testing::MatchesRegex("hooke [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
-<<<<<<< HEAD
 // `top` writes one picture into a pipe, or as many as are asked for. Ctrl-C ends it with 0, unless some are still due.
 TEST_F(CommandTest, Top) {
   const ProgramOutcome once = Run({"top"});
@@ -268,7 +267,8 @@ TEST_F(CommandTest, Top) {
     top.Signal(SIGINT);
     EXPECT_EQ(top.Wait().exit_code, counted ? 130 : 0);
   }
-=======
+}
+
 // `drain` says what becomes of the worker and its groups. A name that no worker has gets the nearest one.
 TEST_F(CommandTest, Drain) {
   v1::NodeStatus& node = coordinator_.nodes.emplace_back();
@@ -295,7 +295,6 @@ TEST_F(CommandTest, Drain) {
   const ProgramOutcome both = Run({"drain", "worker-2", "--now", "--undo"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.err, HasSubstr(" excludes --"));
->>>>>>> sites
 }
 
 // A wrong command line gives exit code 2 and says what is allowed.

@@ -64,15 +64,10 @@ ROOMS_MAY_INCLUDE = {
     "server/parameters": set(),
     "server/records": set(),
     "server/job_files": set(),
-<<<<<<< HEAD
-    "server/coordinator": {"server/parameters", "server/records", "server/job_files"},
-    "server/metrics": {"server/parameters", "server/coordinator"},
-    "server": {"server/parameters", "server/records", "server/job_files", "server/coordinator", "server/metrics"},
-=======
     "server/scheduling": set(),
     "server/coordinator": {"server/parameters", "server/records", "server/job_files", "server/scheduling"},
-    "server": {"server/parameters", "server/records", "server/job_files", "server/coordinator"},
->>>>>>> sites
+    "server/metrics": {"server/parameters", "server/coordinator"},
+    "server": {"server/parameters", "server/records", "server/job_files", "server/coordinator", "server/metrics"},
     "worker/data": set(),
     "worker/report": set(),
     "worker/model": {"worker/data"},
