@@ -110,7 +110,7 @@ class Metrics(unittest.TestCase):
         wait_for("a cluster", lambda: (cls.folder / ".hooke/up/coordinator").exists())
         cls.daemons = {each["labels"]["daemon"]: each["targets"][0] for each in json.loads(targets.read_text())}
         (cls.folder / "job.yaml").write_text(JOB.format(folder=cls.folder))
-        cls.job = cls.hooke("submit", cls.folder / "job.yaml").strip().splitlines()[-1].split()[-1]
+        cls.job = re.match(r"submitted (\S+);", cls.hooke("submit", cls.folder / "job.yaml")).group(1)
         cls.start_prometheus(targets)
         wait_for("an evaluation of the center", lambda: value_of(read(cls.daemons["server-1"]), f'hooke_job_center_accuracy_ratio{{job="{cls.job}"}}') is not None)
 
@@ -195,9 +195,7 @@ class Metrics(unittest.TestCase):
         self.assertEqual(stored["metric"]["daemon"], "server-1")
         self.assertLessEqual(before, float(stored["value"][1]))
         self.assertLessEqual(float(stored["value"][1]), after)
-        status = json.loads(self.hooke("jobs", self.job, "--output", "json"))
-        job = status["jobs"][0] if "jobs" in status else status
-        shown = int(next(group for group in job["groups"] if int(group.get("group", 0)) == 0)["progress"]["step"])
+        shown = json.loads(self.hooke("jobs", self.job, "--output", "json"))["groups"][0]["progress"]["step"]
         self.assertGreaterEqual(shown, after)
         self.assertEqual(sorted(one["value"][1] for one in self.query("up")), ["1"] * 4)
 
