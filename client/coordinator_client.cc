@@ -183,7 +183,7 @@ absl::StatusOr<v1::ListNodesResponse> CoordinatorClient::ListNodes(bool links) {
 
 absl::StatusOr<v1::NodeStatus> CoordinatorClient::DrainWorker(const std::string& worker, v1::Drain drain) {
   grpc::ClientContext context;
-  SetDeadline(context, kCallTimeout);
+  SetDeadline(context, call_limit_);
   v1::DrainWorkerRequest request;
   request.set_worker(worker);
   request.set_drain(drain);
