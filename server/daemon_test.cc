@@ -206,7 +206,8 @@ TEST_F(DaemonTest, SaysThatAnAdvertisedAddressCannotBeReached) {
   *second = nullptr;
   second = ServerDaemon::Start(Joining("second", **first));
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(WaitUntil([&] { return ReasonOf(*stub, job) == "1st in the queue; no worker has joined"; })) << ReasonOf(*stub, job);
+  EXPECT_TRUE(WaitUntil([&] { return ReasonOf(*stub, job) == "1st in the queue; no worker has joined"; }))
+      << ReasonOf(*stub, job);
   ASSERT_EQ(ServersAt(*stub, (*second)->address()).size(), 1u);
   EXPECT_EQ(ServersAt(*stub, (*second)->address())[0].server_id(), identity);
   EXPECT_THAT(ServersAt(*stub, "127.0.0.1:1"), testing::IsEmpty());

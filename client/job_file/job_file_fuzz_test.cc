@@ -21,7 +21,7 @@
 namespace hooke {
 namespace {
 
-constexpr int kFiles = 600;
+constexpr int kFiles = 2000;
 
 class Chance {
  public:

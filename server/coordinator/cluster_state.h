@@ -324,7 +324,8 @@ class ClusterState {
   std::vector<Job*> UnfinishedInOrder();
   // Returns the workers on which groups can start, with what takes their slots.
   std::vector<FreeWorker> WorkersFor(Instant now) const;
-  std::optional<absl::Duration> EndsIn(const GroupKey& key, Instant now) const;
+  // Returns the estimate for a group of the job; nullopt if there is none.
+  std::optional<absl::Duration> EndsIn(const Job& job, const GroupKey& key, Instant now) const;
   // Sets the reasons of groups that wait, in the order of the queue, and the positions of their jobs.
   void ShowQueue(const std::vector<WaitingInQueue>& waiting);
 

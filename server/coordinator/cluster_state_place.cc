@@ -77,7 +77,10 @@ std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
     for (const auto& [key, ranks] : worker.occupants) {
       used += ranks;
       // A worker may name any job. Only ids of our own are fit for texts.
-      shown.occupants.push_back({number_of_job_.count(key.job_id) > 0 ? key.job_id : "", ranks, EndsIn(key, now)});
+      const auto number = number_of_job_.find(key.job_id);
+      const Job* job = number == number_of_job_.end() ? nullptr : &jobs_.at(number->second);
+      const bool known = job != nullptr;
+      shown.occupants.push_back({known ? key.job_id : "", ranks, known ? EndsIn(*job, key, now) : std::nullopt});
     }
     shown.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
     shown.drained = worker.drain != v1::DRAIN_NONE;
@@ -86,10 +89,7 @@ std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
   return workers;
 }
 
-std::optional<absl::Duration> ClusterState::EndsIn(const GroupKey& key, Instant now) const {
-  const auto number = number_of_job_.find(key.job_id);
-  if (number == number_of_job_.end()) return std::nullopt;
-  const Job& job = jobs_.at(number->second);
+std::optional<absl::Duration> ClusterState::EndsIn(const Job& job, const GroupKey& key, Instant now) const {
   if (HasEnded(job.record.state) || key.group >= job.record.groups.size()) return std::nullopt;
   const GroupRecord& group = job.record.groups[key.group];
   const LiveGroup& live = job.live[key.group];

@@ -1,6 +1,6 @@
 // Many small clusters in virtual time, each from a seed. Workers die, hang, lose their streams and come back. The
-// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users drain workers.
-// The invariants hold after every moment. Once the faults stop, every job ends.
+// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users drain
+// workers. The invariants hold after every moment. Once the faults stop, every job ends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

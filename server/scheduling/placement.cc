@@ -188,12 +188,12 @@ uint64_t SumOf(const WorkerSet& workers, uint32_t FreeWorker::*slots) {
                          [slots](uint64_t sum, const FreeWorker* worker) { return sum + worker->*slots; });
 }
 
-std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers,
+std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
                                    absl::Time now) {
   std::vector<Room> rooms;
   rooms.reserve(workers.size());
-  for (const FreeWorker& worker : workers) {
-    std::vector<Occupant>& occupants = rooms.emplace_back(Room{worker}).worker.occupants;
+  for (FreeWorker& worker : workers) {
+    std::vector<Occupant>& occupants = rooms.emplace_back(Room{std::move(worker)}).worker.occupants;
     std::stable_sort(occupants.begin(), occupants.end(), [](const Occupant& a, const Occupant& b) {
       return a.ends_in.value_or(absl::InfiniteDuration()) < b.ends_in.value_or(absl::InfiniteDuration());
     });

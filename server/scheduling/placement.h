@@ -73,7 +73,7 @@ struct Placement {
 // it is not known when it will start, these are all workers that are large enough for it. If none is, it keeps later
 // groups off the workers that are large enough together. So no group is delayed, as far as is known, by one behind it,
 // and small groups cannot overtake a large one forever.
-std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, absl::Span<const FreeWorker> workers,
+std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
                                    absl::Time now);
 
 // Workers that can run a group together. The pointers are the caller's.

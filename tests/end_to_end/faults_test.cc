@@ -83,7 +83,8 @@ TEST_F(FaultsTest, GroupOfADrainedWorkerGoesOnElsewhere) {
   EXPECT_NE(again->groups(1).worker(), drained);
   EXPECT_THAT(cluster_->Hooke({"nodes"}).output, ContainsRegex(absl::StrCat("\n", drained, " .* drained .* 0/2 used")));
   ExpectSuccess();
-  EXPECT_THAT(cluster_->Log(id_), ContainsRegex(absl::StrCat("group 1 at step [0-9]+: worker ", drained, " is drained")));
+  EXPECT_THAT(cluster_->Log(id_),
+              ContainsRegex(absl::StrCat("group 1 at step [0-9]+: worker ", drained, " is drained")));
 }
 
 // One rank of a job with synchronous SGD gets SIGKILL. Its group restarts. The other group does not hang in a round and
