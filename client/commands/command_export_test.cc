@@ -119,7 +119,8 @@ TEST_F(CommandExportTest, FailuresLeaveNothing) {
        absl::StrCat("hooke-rank: the disk is full\nhooke: ", programs_, "/hooke-rank has failed (exit status 1); ",
                     path_, " was not written. --format safetensors does without it\n")},
       {"kill -9 $$", "/hooke-rank was killed by signal 9; "},
-      {"exit 0", absl::StrCat("/hooke-rank has not written ", path_, ": No such file or directory\n")},
+      {"exit 0", absl::StrCat("/hooke-rank has not written ", path_,
+                              ": No such file or directory; --format safetensors does without it\n")},
   };
   for (const auto& one : cases) {
     if (!one.script.empty()) RankIs(one.script);

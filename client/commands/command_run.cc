@@ -193,7 +193,7 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   }
   if (cluster != nullptr) ForgetRun(cluster->state_dir());
   if (job->state() == v1::JOB_STATE_SUCCEEDED) return kSucceeded;
-  return Report(invocation, absl::UnknownError(absl::StrCat(FailureText(*job), "; the lines above say more")));
+  return Report(invocation, absl::UnknownError(FailureText(*job)));
 }
 
 int Run(const Invocation& invocation, const RunFlags& flags) {

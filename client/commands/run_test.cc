@@ -66,8 +66,7 @@ TEST_F(RunTest, AFailedJobIsExitCode1) {
   const ProgramOutcome result = Run({"--name", "bad", "--", "sh"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.err,
-            "hooke: submitted bad-1\nhooke: job bad-1 failed: group 0 failed at step 0: rank 1 exited with status 3; the "
-            "lines above say more\n");
+            "hooke: submitted bad-1\nhooke: job bad-1 failed: group 0 failed at step 0: rank 1 exited with status 3\n");
 }
 
 // A wrong command line is refused with what to do, before anything starts.

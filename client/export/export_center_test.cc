@@ -18,6 +18,8 @@
 namespace hooke {
 namespace {
 
+constexpr char kTryAgain[] = "; try again, and if that repeats, see the log of that server";
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -146,8 +148,8 @@ TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
 
   layout(0)->mutable_model()->set_deviation(0);
   EXPECT_EQ(export_and_read(content).status(),
-            absl::DataLossError(
-                absl::StrCat("server ", job_.servers(0), ": model: deviation is 0; allowed: finite, more than 0")));
+            absl::DataLossError(absl::StrCat("server ", job_.servers(0),
+                                             ": model: deviation is 0; allowed: finite, more than 0", kTryAgain)));
 }
 
 // A second export to the same file is refused with exactly this error. With --force it replaces the file.
@@ -214,7 +216,8 @@ TEST_F(ExportCenterTest, RefusesWhatIsNoCenter) {
 // If a server is gone or fails halfway, the error names it, and the partial file is removed.
 TEST_F(ExportCenterTest, NamesTheServerThatFails) {
   servers_[1].end = {grpc::NOT_FOUND, "no job fashion-1 here"};
-  EXPECT_EQ(Export(), absl::NotFoundError(absl::StrCat("server ", job_.servers(1), ": no job fashion-1 here")));
+  EXPECT_EQ(Export(),
+            absl::NotFoundError(absl::StrCat("server ", job_.servers(1), ": no job fashion-1 here", kTryAgain)));
   EXPECT_EQ(FilesInFolder(), 0u);
   listeners_[1].reset();
   EXPECT_EQ(Export(), absl::UnavailableError(absl::StrCat(
