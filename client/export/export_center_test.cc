@@ -18,12 +18,12 @@
 namespace hooke {
 namespace {
 
-constexpr char kTryAgain[] = "; try again, and if that repeats, see the log of that server";
-
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+constexpr char kTryAgain[] = "; try again, and if that repeats, see the log of that server";
 
 // Two servers hold a center of 6 + 4 values: 0, 1, 2, ... The first server has 7 of the values in blocks of 4 and 3.
 // The second has the other 3.
