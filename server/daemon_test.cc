@@ -193,7 +193,8 @@ TEST_F(DaemonTest, SaysThatAnAdvertisedAddressCannotBeReached) {
   const std::string problem =
       "advertises 127.0.0.1:1, which the coordinator cannot reach: connection refused; check --advertise";
   EXPECT_TRUE(WaitUntil([&] {
-    return ReasonOf(*stub, job) == absl::StrCat("2 servers needed, 2 have joined, 1 can be used; one ", problem);
+    return ReasonOf(*stub, job) ==
+           absl::StrCat("1st in the queue; 2 servers needed, 2 have joined, 1 can be used; one ", problem);
   })) << ReasonOf(*stub, job);
   ASSERT_EQ(ServersAt(*stub, "127.0.0.1:1").size(), 1u);
   EXPECT_EQ(ServersAt(*stub, "127.0.0.1:1")[0].problem(), problem);
@@ -228,7 +229,7 @@ TEST_F(DaemonTest, TwoServersWithOneAddressAreTwo) {
   EXPECT_THAT(JoinedLog("second"), testing::HasSubstr("which answers there; give --advertise an address that workers"));
   EXPECT_EQ(ReasonOf(*stub, SubmitFor(*stub, 1)), "1st in the queue; no worker has joined");
   EXPECT_THAT(ReasonOf(*stub, SubmitFor(*stub, 2)),
-              testing::StartsWith("2 servers needed, 2 have joined, 1 can be used"));
+              testing::StartsWith("2nd in the queue; 2 servers needed, 2 have joined, 1 can be used"));
 }
 
 // The folder of a live server is copied, and a server started with the copy: it is refused, and says why.
