@@ -100,7 +100,8 @@ class InstallDeps(unittest.TestCase):
         self.assertEqual([line for line in asked if "policy-rc.d" in line], around)
         install = [line for line in asked if " install " in line]
         self.assertIn(" slurm-wlm ", install[0])
-        self.assertEqual(asked, [*around[:2], *install, *around[2:]])
+        # In their order. Other commands unpack Prometheus, of which nothing is started either.
+        self.assertEqual([line for line in asked if line in install + around], [*around[:2], *install, *around[2:]])
 
     def test_an_unknown_argument_is_refused(self):
         self.machine("not-installed")
