@@ -77,6 +77,7 @@ Finding CheckVersions(const ClusterValues& cluster) {
   }
   if (others.empty()) return Ok("versions", absl::StrCat("all have ", cluster.own_version));
   std::vector<std::string> parts;
+  parts.reserve(others.size());
   for (const auto& [version, nodes] : others) parts.push_back(absl::StrCat(version, " on ", SomeOf(nodes)));
   return Fault("versions", absl::StrCat("hooke is ", cluster.own_version, ", but ", absl::StrJoin(parts, "; ")),
                {"install the same version on all machines, and start their daemons again; jobs go on from their "
