@@ -225,6 +225,7 @@ MachineValues ReadMachine(const ReadMachineOptions& options) {
                                           kDescribeLimit}})[0];
   const std::vector<Wanted> wanted = CommandsFor(options, machine);
   std::vector<CommandToRun> commands;
+  commands.reserve(wanted.size());
   for (const Wanted& one : wanted) commands.push_back(one.command);
   std::vector<CommandOutcome> outcomes = RunCommands(commands);
   for (size_t i = 0; i < wanted.size(); ++i) machine.*wanted[i].outcome = std::move(outcomes[i]);
