@@ -38,6 +38,7 @@ absl::Status RunTop(CoordinatorClient& coordinator, Interrupts& interrupts, cons
   for (bool first = true;; first = false) {
     const absl::Time begun = options.clock();
     absl::StatusOr<ClusterLook> look = Look(coordinator, begun);
+    const absl::Status looked = look.status();
     if (look.ok()) {
       if (!first) seen.push_back(std::move(state.look));
       while (seen.size() > 1 && seen[1].at <= begun - options.window) seen.pop_front();
@@ -45,15 +46,15 @@ absl::Status RunTop(CoordinatorClient& coordinator, Interrupts& interrupts, cons
       state.before = seen.empty() ? std::nullopt : std::optional<ClusterLook>(seen.front());
       state.away_since = absl::InfiniteFuture();
       state.trouble.clear();
-    } else if (first || !IsPassing(look.status())) {
-      return look.status();
+    } else if (first || !IsPassing(looked)) {
+      return looked;
     } else {
       if (!state.away()) state.away_since = state.look.at;
-      state.trouble = std::string(look.status().message());
+      state.trouble = std::string(looked.message());
     }
     if (!first || !options.rates_first) {
       show(state, options.clock());
-      if (options.count > 0 && ++shown == options.count) return look.status();
+      if (options.count > 0 && ++shown == options.count) return looked;
     }
     const absl::Duration pause = options.interval - (options.clock() - begun);
     if (interrupts.WaitFor(std::max(absl::ZeroDuration(), pause)).has_value()) {

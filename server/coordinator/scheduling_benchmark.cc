@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -210,7 +211,7 @@ int Main(const Sizes& sizes) {
 }  // namespace
 }  // namespace hooke
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   hooke::Sizes sizes;
   hooke::Command program("scheduling_benchmark", "Measures the coordinator's decisions in a large simulated cluster.");
   program.Add("--workers", sizes.workers, "Workers").Range(1, 16384);
@@ -221,4 +222,7 @@ int main(int argc, char** argv) {
   program.Add("--ends", sizes.ends, "Groups that end");
   const hooke::Parsed parsed = program.Parse(argc, argv);
   return parsed.ok() ? hooke::Main(sizes) : parsed.Print();
+} catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
 }

@@ -64,9 +64,9 @@ class HttpServer::Pages final : public httplib::Server {
       response.set_content(absl::StrCat("there is no such page; there are:", known, "\n"), "text/plain");
       return;
     }
-    HttpAnswer answer = page->second();
+    const HttpAnswer answer = page->second();
     response.status = answer.status;
-    response.set_content(std::move(answer.body), answer.type);
+    response.set_content(answer.body, answer.type);
   }
 
   bool Admitted(const httplib::Request& request) const {
