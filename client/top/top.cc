@@ -38,7 +38,7 @@ absl::Status RunTop(CoordinatorClient& coordinator, Interrupts& interrupts, cons
   for (bool first = true;; first = false) {
     const absl::Time begun = options.clock();
     absl::StatusOr<ClusterLook> look = Look(coordinator, begun);
-    const absl::Status looked = look.status();
+    absl::Status looked = look.status();
     if (look.ok()) {
       if (!first) seen.push_back(std::move(state.look));
       while (seen.size() > 1 && seen[1].at <= begun - options.window) seen.pop_front();
