@@ -130,6 +130,7 @@ TEST(HttpServerTest, SlowClientsDelayNobody) {
   options.pages["/large"] = [] { return HttpAnswer{std::string(32 << 20, 'x'), "application/octet-stream"}; };
   const auto server = Start(std::move(options));
   std::vector<int> clients;
+  clients.reserve(100);
   for (int i = 0; i < 100; ++i) clients.push_back(Connect(server->address()));
   const std::string request = "GET /large HTTP/1.1\r\n\r\n";
   for (int i = 98; i < 100; ++i) send(clients[i], request.data(), request.size(), MSG_NOSIGNAL);
