@@ -13,7 +13,7 @@
 
 namespace hooke {
 
-// What was seen of a cluster.
+// The values that the checks of a cluster read: the answers of its coordinator, and how they were got.
 struct ClusterValues {
   std::string own_version;
   std::string address;      // Of the coordinator.

@@ -98,7 +98,7 @@ struct MachineValues {
   CommandOutcome state_writes;  // dd of kStateWrites synchronous writes into it.
 };
 
-// What each process that mpirun starts prints.
+// mpirun is tried with processes that print this word, one line each.
 constexpr char kStartedWord[] = "hooke-doctor-started";
 constexpr int kStateWrites = 16;
 

@@ -25,7 +25,8 @@ struct GroupRates {
   double exchanges_per_s = 0;
 };
 
-// What happens per second. A group has rates if it has reported in both looks, in the same start.
+// Rates per second, computed from two looks at the cluster. A group has rates if it reported in both looks without
+// being started again between them.
 struct ClusterRates {
   std::map<std::pair<std::string, uint32_t>, GroupRates> groups;  // By job id and group; without evaluations.
   std::map<std::string, double> server_exchanges;                 // By address: exchanges with the server per second.

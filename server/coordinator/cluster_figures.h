@@ -71,7 +71,7 @@ struct ClusterFigures {
   std::vector<JobFigures> listed_jobs;  // Running ones first, then queued ones, then those that have just ended.
   std::vector<WorkerFigures> workers;   // By name.
   std::vector<ServerFigures> servers;   // By address. Not those that were refused.
-  // What the limits have left out.
+  // The limits left out so many of each kind.
   uint64_t jobs_left_out = 0;
   uint64_t groups_left_out = 0;
   uint64_t workers_left_out = 0;

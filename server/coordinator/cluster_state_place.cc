@@ -14,7 +14,8 @@
 namespace hooke {
 namespace {
 
-// What no event tells, as an estimate that has changed, is noticed after this time.
+// Groups are placed when an event changes something. No event says that an estimate has changed, so groups are also
+// placed again after this time.
 constexpr absl::Duration kPlaceAgain = absl::Seconds(1);
 
 }  // namespace

@@ -33,8 +33,8 @@ class CoordinatorQueueTest : public CoordinatorFixture {
   uint64_t steps_ = 0;
 };
 
-// Of the jobs that wait, the one with the highest priority starts first, then the oldest. Their places say so, also
-// after a restart of the coordinator. A job that runs is not stopped for another one.
+// Jobs start in order of priority, and the oldest first within one priority. Their positions in the queue follow that
+// order, also after a restart of the coordinator. A running job is not stopped for another one.
 TEST_F(CoordinatorQueueTest, HigherPrioritiesComeFirst) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

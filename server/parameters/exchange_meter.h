@@ -34,7 +34,7 @@ struct ExchangeCounts {
   std::vector<uint64_t> staleness;  // One more than kStalenessBounds.
   uint64_t staleness_updates = 0;   // Of all blocks together.
   uint64_t rounds = 0;              // Blocks to which a round of several groups was applied.
-  // By group: the time since its last message was answered; nullopt: none was.
+  // Indexed by group: the time since its last message was answered; nullopt if none was answered yet.
   std::vector<std::optional<absl::Duration>> idle;
 };
 
@@ -73,7 +73,8 @@ class ExchangeMeter {
   std::array<Count, kStalenessBounds.size() + 1> staleness_{};
   Count staleness_updates_{0};
   Count rounds_{0};
-  // By group: when its last message was answered, in nanoseconds of the clock; 0: none was.
+  // Indexed by group: the time at which its last message was answered, in nanoseconds of the clock; 0 if none was
+  // answered yet.
   const std::unique_ptr<std::atomic<int64_t>[]> last_;
 };
 

@@ -140,8 +140,8 @@ absl::Duration Keep(const WaitingGroup& group, std::vector<Room>& rooms, const R
   return latest;
 }
 
-// What is known of the groups that need the same, once one of them could not be placed. Rooms only fill up while groups
-// are placed, so none of them can be. A queue often has thousands of groups of few kinds.
+// The answer for all groups with the same needs, once one of them could not be placed. Rooms only fill up while groups
+// are placed, so the others cannot be placed either. A queue often has thousands of groups of few kinds.
 struct Refusal {
   absl::Duration latest;  // When the last one has started at the latest.
   size_t refused = 0;

@@ -16,7 +16,8 @@ struct Room {
   FreeWorker worker;  // Its occupants in the order of their ends, those of unknown end last.
   // The first group that keeps later ones off this worker: "group 0 of a-1". Empty: there is none.
   std::string kept_for = {};
-  // Of all groups that keep later ones off this worker: their ranks, and the time at which all of them have started.
+  // For all groups that keep later ones off this worker: the sum of their ranks, and the time at which the last of them
+  // has started.
   uint64_t kept_ranks = 0;
   absl::Duration kept_until = absl::ZeroDuration();
 };

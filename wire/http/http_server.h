@@ -36,7 +36,7 @@ struct HttpAnswer {
 struct HttpServerOptions {
   HostPort listen;   // Port 0 picks a free one.
   std::string flag;  // The flag that sets the address, for errors: "--metrics".
-  // By path, like "/metrics". Several threads may call a page at once. A page should take milliseconds.
+  // The pages, keyed by path, like "/metrics". Several threads may call a page at once. It should take milliseconds.
   std::map<std::string, std::function<HttpAnswer()>> pages;
   ClusterToken token;                                // If not empty, a request must have it as its bearer token.
   int threads = 2;                                   // Threads that answer.

@@ -78,7 +78,8 @@ TEST(HttpServerTest, ServesPages) {
               AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\n")));
 }
 
-// What is not a page, not a GET or not HTTP gets a status that says so, and the server goes on.
+// An unknown page, another method than GET, and bytes that are not HTTP each get a status that says so. The server goes
+// on.
 TEST(HttpServerTest, RefusesWhatItDoesNotKnow) {
   const auto server = Start(Options());
   EXPECT_THAT(Get(server->address(), "/"), AllOf(StartsWith("HTTP/1.1 404"), HasSubstr("there are: /metrics")));

@@ -1,7 +1,8 @@
 #ifndef HOOKE_WIRE_METRICS_PROCESS_FIGURES_H_
 #define HOOKE_WIRE_METRICS_PROCESS_FIGURES_H_
 
-// What this process uses of the machine, under the names that Prometheus' own libraries give such metrics.
+// The processor time, memory and files that this process uses. The metrics' names are those of Prometheus' own
+// libraries.
 
 #include <cstdint>
 #include <string>
