@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into bin/.
@@ -22,6 +21,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "tests/benchmarks")]
 import hosts  # noqa: E402
 import manifests  # noqa: E402
 import pod  # noqa: E402
+import polling  # noqa: E402
 import skips  # noqa: E402
 
 PROGRAMS = pathlib.Path("bin/hooke").resolve().parent
@@ -163,13 +163,7 @@ class Pods(unittest.TestCase):
         return "".join(f"\n== {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in sorted(self.folder.glob("*.log")))
 
     def wait_for(self, what, condition):
-        deadline = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.1)
-        raise AssertionError(f"{what}: not within {WAIT_SECONDS} s{self.logs()}")
+        return polling.wait_for(what, condition, WAIT_SECONDS, self.logs)
 
     def ready(self, name):
         """Waits until the probes succeed, in the order in which the kubelet tries them."""

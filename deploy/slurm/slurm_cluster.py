@@ -6,7 +6,8 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import time
+
+import polling
 
 # Daemons and tools of the system are in /usr/sbin, which not every PATH has.
 os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
@@ -92,13 +93,7 @@ class SlurmCluster:
         return dict(word.split("=", 1) for word in self.call("scontrol", "show", "job", job_id).split() if "=" in word)
 
     def wait_for(self, what, condition, seconds=START_SECONDS):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.1)
-        raise AssertionError(f"{what}: not within {seconds} s{self.logs()}")
+        return polling.wait_for(what, condition, seconds, self.logs)
 
     def logs(self):
         return "".join(f"\n== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.folder.glob("*.log")))

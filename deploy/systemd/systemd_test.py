@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into bin/.
@@ -17,6 +16,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import machine  # noqa: E402
+import polling  # noqa: E402
 import skips  # noqa: E402
 
 PROGRAMS = pathlib.Path("bin/hooke").resolve().parent
@@ -125,13 +125,7 @@ class Daemons(unittest.TestCase):
 
     def wait_for(self, what, condition):
         """Returns the condition's first true value."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.1)
-        raise AssertionError(f"{what}: not within {WAIT_SECONDS} s\n{self.said()}")
+        return polling.wait_for(what, condition, WAIT_SECONDS, lambda: f"\n{self.said()}")
 
     def hooke(self, *arguments, check=True, text=None):
         command = ["env", "HOOKE_TOKEN_FILE=/etc/hooke/token", "HOME=/root", "/opt/hooke/bin/hooke", *arguments]
