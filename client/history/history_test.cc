@@ -140,14 +140,15 @@ TEST(LossChartTest, TakesStatuses) {
   v1::JobStatus job;
   v1::GroupStatus& group = *job.add_groups();
   group.set_task(v1::GroupStart::TRAIN);
-  for (const uint64_t step : {5, 5, 8}) {
+  for (const uint64_t step : {5, 5, 6, 7, 8, 8, 9}) {
+    EXPECT_TRUE(chart.Lines(40, 3).empty());
     group.mutable_progress()->set_step(step);
     group.mutable_progress()->set_loss(1);
     chart.Add(job);
   }
   const std::vector<std::string> lines = chart.Lines(40, 3);
   ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[2], "    loss, steps 5 to 8");
+  EXPECT_EQ(lines[2], "    loss, steps 5 to 9");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void LossChart::Add(uint64_t step, double loss) {
 std::vector<std::string> LossChart::Lines(int width, int height) const {
   constexpr int kLabel = 10;
   const int columns = width - kLabel;
-  if (losses_.size() < 2 || columns < 10 || height < 2) return {};
+  if (losses_.size() < kStepsMin || columns < 10 || height < 2) return {};
   const double first = static_cast<double>(losses_.begin()->first);
   const double span = static_cast<double>(losses_.rbegin()->first) - first;
   const size_t dots_wide = 2 * static_cast<size_t>(columns);

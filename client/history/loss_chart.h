@@ -17,15 +17,17 @@ namespace hooke {
 // Collects what a watcher hears of a job's losses, in bounded space. Not thread-safe.
 class LossChart {
  public:
-  // Adds the groups' points of a history. Call it before Add.
-  explicit LossChart(const std::vector<v1::HistoryPoint>& points = {});
+  LossChart() = default;
+  // Begins with the groups' points of a history.
+  explicit LossChart(const std::vector<v1::HistoryPoint>& points);
   void Add(const v1::JobStatus& job);
 
   // Returns the lines of a chart that is `width` columns wide and has `height` lines: the losses of all groups over
-  // steps, a dot for the mean of each column. Empty if fewer than two steps are known or there is no room.
+  // steps, a dot for the mean of each column. Empty if fewer than kStepsMin steps are known or there is no room.
   std::vector<std::string> Lines(int width, int height) const;
 
  private:
+  static constexpr size_t kStepsMin = 5;
   static constexpr size_t kStepsMax = 4096;
 
   void Add(uint64_t step, double loss);
