@@ -88,9 +88,8 @@ void AddMetricsCommand(Command& program, Invocation& invocation) {
   command.Add("--csv", flags->csv, "Print all points as CSV instead of a table of the last ones");
   AddCoordinatorFlag(command, invocation);
   command.Footer(
-      "A point is a report of a group, or an evaluation of the center. The coordinator keeps up to 512 of each: all "
-      "of\n"
-      "the last minutes, fewer of what is further back. docs/see.md says more.");
+      "A point is a report of a group, or an evaluation of the center. The coordinator keeps up to 512 of each: those\n"
+      "of the last minute, and fewer of what is further back. docs/see.md says more.");
   command.Action([&invocation, flags] { return ShowMetrics(invocation, *flags); });
 }
 

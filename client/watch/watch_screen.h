@@ -31,7 +31,8 @@ class WatchScreen {
 // Make a screen of one kind. A terminal with room for it gets a chart of the loss, too; `chart` has what was reported
 // before. While the coordinator is away, a terminal keeps the picture, dimmed. If `out` is for
 // programs, messages for people go to `err`. The streams must outlive the screen.
-std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options, LossChart chart = LossChart());
+std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options,
+                                                LossChart chart = LossChart());
 std::unique_ptr<WatchScreen> MakePlainScreen(std::ostream& out, WatchLogOptions options);
 std::unique_ptr<WatchScreen> MakeJsonScreen(std::ostream& out, std::ostream& err);
 
