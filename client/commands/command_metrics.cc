@@ -99,7 +99,9 @@ void AddPlotCommand(Command& program, Invocation& invocation) {
   auto flags = std::make_shared<PlotFlags>();
   command.Add("JOB", flags->jobs, "The jobs' ids, as `hooke jobs` lists them").Required().Type("");
   command.Add("--svg", flags->svg, "Write the picture to this file, as SVG").Required().NotEmpty().Type("FILE");
-  command.Add("--over", flags->over, "What the picture is drawn over. Default: steps").OneOf({"steps", "time"});
+  command.Add("--over", flags->over, "What the picture is drawn over. Default: steps")
+      .OneOf({"steps", "time"})
+      .Type("steps|time");
   command.Add("--force", flags->force, "Replace a file of that name");
   AddCoordinatorFlag(command, invocation);
   command.Footer(
