@@ -240,6 +240,30 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
   }
 }
 
+absl::StatusOr<std::vector<v1::HistoryPoint>> CoordinatorClient::ReadHistory(const std::string& job_id) {
+  v1::ReadHistoryRequest request;
+  request.set_job_id(job_id);
+  TimedReader<v1::ReadHistoryResponse> reader([&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return stub_->PrepareAsyncReadHistory(context, request, queue);
+  });
+  std::vector<v1::HistoryPoint> points;
+  while (true) {
+    const absl::StatusOr<v1::ReadHistoryResponse> some = reader.Next(call_limit_);
+    if (some.ok()) {
+      points.insert(points.end(), some->points().begin(), some->points().end());
+    } else if (absl::IsUnimplemented(some.status())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the coordinator at ", address_, " keeps no histories of jobs: start a newer hooke-server"));
+    } else if (!absl::IsOutOfRange(some.status())) {
+      return ExplainAbout(job_id, some.status());
+    } else if (points.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has no points in its history"));
+    } else {
+      return points;
+    }
+  }
+}
+
 std::unique_ptr<TimedReader<v1::JobStatus>> CoordinatorClient::WatchJob(const std::string& job_id) {
   v1::WatchJobRequest request;
   request.set_job_id(job_id);

@@ -60,6 +60,9 @@ class CoordinatorClient {
   // The profiles of the job's ranks; there is at least one. NOT_FOUND: there is no such job. FAILED_PRECONDITION: the
   // job has no profile.
   absl::StatusOr<std::vector<v1::ReadProfileResponse>> ReadProfile(const std::string& job_id, bool trace);
+  // The points of the job's history, at least one, in the order of ReadHistory (proto/coordinator.proto). NOT_FOUND:
+  // there is no such job. FAILED_PRECONDITION: it has no points.
+  absl::StatusOr<std::vector<v1::HistoryPoint>> ReadHistory(const std::string& job_id);
 
   // The calls that return streams. Pass the streams' errors through Explain before showing them. Each stream has its
   // own connection. So a stream reaches a coordinator that has come back, even after a dead connection or during gRPC's

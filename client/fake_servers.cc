@@ -83,6 +83,18 @@ grpc::Status FakeCoordinatorService::ReadProfile(grpc::ServerContext*, const v1:
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinatorService::ReadHistory(grpc::ServerContext*, const v1::ReadHistoryRequest* request,
+                                                 grpc::ServerWriter<v1::ReadHistoryResponse>* writer) {
+  if (jobs.count(request->job_id()) == 0) return NoSuchJob(request->job_id());
+  if (history.empty()) return {grpc::FAILED_PRECONDITION, "it has no points"};
+  for (const v1::HistoryPoint& point : history) {
+    v1::ReadHistoryResponse response;
+    *response.add_points() = point;
+    writer->Write(response);
+  }
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinatorService::CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                                                v1::CancelJobResponse* response) {
   const auto found = jobs.find(request->job_id());

@@ -46,6 +46,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                        grpc::ServerWriter<v1::LogChunk>* writer) override;
   grpc::Status ReadProfile(grpc::ServerContext*, const v1::ReadProfileRequest* request,
                            grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
+  grpc::Status ReadHistory(grpc::ServerContext*, const v1::ReadHistoryRequest* request,
+                           grpc::ServerWriter<v1::ReadHistoryResponse>* writer) override;
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override;
   grpc::Status ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
@@ -65,6 +67,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
   std::string log;
   // The answer to ReadProfile for every job; FAILED_PRECONDITION if empty.
   std::vector<v1::ReadProfileResponse> profiles;
+  // The answer to ReadHistory for every job, a message for each point; FAILED_PRECONDITION if empty.
+  std::vector<v1::HistoryPoint> history;
   grpc::Status submit_status;
 
   mutable absl::Mutex mutex;

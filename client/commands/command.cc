@@ -141,6 +141,8 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddDoctorCommand(program, invocation);
   AddDrainCommand(program, invocation);
   AddProfileCommand(program, invocation);
+  AddMetricsCommand(program, invocation);
+  AddPlotCommand(program, invocation);
   AddBenchCommand(program, invocation);
   AddExportCommand(program, invocation);
   AddVersionCommand(program, invocation);

@@ -80,6 +80,8 @@ void AddNodesCommand(Command& program, Invocation& invocation);
 void AddDoctorCommand(Command& program, Invocation& invocation);
 void AddDrainCommand(Command& program, Invocation& invocation);
 void AddProfileCommand(Command& program, Invocation& invocation);
+void AddMetricsCommand(Command& program, Invocation& invocation);
+void AddPlotCommand(Command& program, Invocation& invocation);
 void AddBenchCommand(Command& program, Invocation& invocation);
 void AddExportCommand(Command& program, Invocation& invocation);
 void AddVersionCommand(Command& program, Invocation& invocation);

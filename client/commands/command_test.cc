@@ -183,7 +183,7 @@ TEST_F(CommandTest, OneJob) {
   const nlohmann::json json = nlohmann::json::parse(Run({"jobs", "fashion-1", "--output", "json"}).out);
   EXPECT_EQ(json["job_id"], "fashion-1");
   EXPECT_EQ(json["groups"][1]["progress"]["step"], 512);
-  for (const char* command : {"jobs", "watch", "logs", "cancel", "forget", "profile"}) {
+  for (const char* command : {"jobs", "watch", "logs", "cancel", "forget", "profile", "metrics"}) {
     const ProgramOutcome typo = Run({command, "fashon-1"});
     EXPECT_EQ(typo.exit_code, 1) << command;
     EXPECT_EQ(typo.err, "hooke: no job fashon-1 (did you mean \"fashion-1\"?)\n") << command;
@@ -412,6 +412,32 @@ TEST_F(CommandTest, AnInterruptedExportLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
+// `metrics --csv` prints all points, and `plot` draws them. It does not overwrite a file, and refuses a job without
+// points.
+TEST_F(CommandTest, MetricsAndPlot) {
+  const std::string path = folder_ + "/loss.svg";
+  EXPECT_EQ(Run({"plot", "nope-1", "--svg", path}).err, "hooke: no job nope-1\n");
+  EXPECT_EQ(Run({"plot", "fashion-1", "--svg", path}).err, "hooke: it has no points\n");
+  EXPECT_EQ(Run({"plot", "fashion-1"}).exit_code, 2);
+  for (const uint64_t step : {10, 20}) {
+    v1::HistoryPoint& point = coordinator_.history.emplace_back();
+    point.set_group(0);
+    point.set_step(step);
+    point.set_loss(5.0 / static_cast<double>(step));
+  }
+  const ProgramOutcome csv = Run({"metrics", "fashion-1", "--csv"});
+  EXPECT_EQ(csv.exit_code, 0) << csv.err;
+  EXPECT_THAT(csv.out, HasSubstr("\r\nfashion-1,group,0,0,10,0,0.5,0,,\r\nfashion-1,group,0,0,20,0,0.25,0,,\r\n"));
+  EXPECT_THAT(Run({"metrics", "fashion-1"}).out, HasSubstr("\ngroup 0  2       20 "));
+  const std::vector<std::string> plot = {"plot", "fashion-1", "fashion-1", "--svg", path, "--over", "time"};
+  EXPECT_EQ(Run(plot).out, absl::StrCat(path, ": fashion-1, fashion-1 over time\n"));
+  const ProgramOutcome again = Run(plot);
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("loss.svg: the file exists already"));
+  EXPECT_EQ(Run({"plot", "fashion-1", "--svg", path, "--force"}).exit_code, 0);
+  EXPECT_THAT(Run({"plot", "fashion-1", "--svg", folder_ + "/none/loss.svg"}).err, HasSubstr("none/loss.svg"));
+}
+
 // `profile` prints the ranks' profiles and writes their trace. It does not overwrite a file, and refuses a job without
 // a profile.
 TEST_F(CommandTest, Profile) {
@@ -525,7 +551,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 17u);
+  EXPECT_EQ(hooke.commands.size(), 19u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {

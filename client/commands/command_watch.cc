@@ -3,19 +3,28 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/command.h"
 #include "client/commands/watch_command.h"
+#include "client/history/loss_chart.h"
 #include "client/text/job_text.h"
 #include "client/watch/watch.h"
 
 namespace hooke {
 namespace {
 
-std::unique_ptr<WatchScreen> MakeScreen(const Invocation& invocation) {
+// Returns a chart with what the job has reported before. A job without points, or whose history cannot be read, has an
+// empty one: the watching then says what is wrong.
+LossChart ChartOf(CoordinatorClient& coordinator, const std::string& job_id) {
+  const absl::StatusOr<std::vector<v1::HistoryPoint>> points = coordinator.ReadHistory(job_id);
+  return points.ok() ? LossChart(*points) : LossChart();
+}
+
+std::unique_ptr<WatchScreen> MakeScreen(const Invocation& invocation, CoordinatorClient& coordinator,
+                                        const std::string& job_id) {
   if (invocation.json()) return MakeJsonScreen(*invocation.out, *invocation.err);
   if (!invocation.terminal) return MakePlainScreen(*invocation.out, WatchLogOptions());
   WatchViewOptions options;
   options.width = invocation.width;
   options.height = invocation.height;
-  return MakeTerminalScreen(*invocation.out, options);
+  return MakeTerminalScreen(*invocation.out, options, ChartOf(coordinator, job_id));
 }
 
 int Watch(const Invocation& invocation, const std::string& job_id, double patience_seconds) {
@@ -31,7 +40,7 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
                   double patience_seconds, Interrupts& interrupts) {
   WatchOptions options;
   options.patience = absl::Seconds(patience_seconds);
-  const std::unique_ptr<WatchScreen> screen = MakeScreen(invocation);
+  const std::unique_ptr<WatchScreen> screen = MakeScreen(invocation, coordinator, job_id);
   const absl::StatusOr<v1::JobStatus> job = FollowJob(coordinator, job_id, *screen, &interrupts, options);
   if (absl::IsCancelled(job.status())) {
     *invocation.err << "hooke: job " << job_id << " goes on; `hooke watch " << job_id
@@ -73,7 +82,8 @@ void AddWatchCommand(Command& program, Invocation& invocation) {
   AddCoordinatorFlag(command, invocation);
   AddOutputFlag(command, invocation);
   command.Footer(
-      "On a terminal the picture is drawn in place; else a line is printed when something changes; with --output json "
+      "On a terminal the picture is drawn in place, with a chart of the loss if there is room; else a line is printed "
+      "when something changes; with --output json "
       "a JSON object a line.\n"
       "While the coordinator is away the picture stays, grey, with the time it was last heard; it goes on within two "
       "seconds of its return. A coordinator that cannot be reached at the start is an error at once (exit code 1).\n"

@@ -1,5 +1,6 @@
 #include "client/watch/watch_screen.h"
 
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,17 +16,29 @@ std::string BackText(absl::Time since, absl::Time now) {
   return absl::StrCat("coordinator back after ", DurationText(now - since));
 }
 
+// A terminal with fewer lines shows no chart.
+constexpr int kHeightForChart = 20;
+constexpr int kChartHeight = 6;
+
 class TerminalScreen : public WatchScreen {
  public:
-  TerminalScreen(std::ostream& out, WatchViewOptions options) : picture_(out), options_(options) {}
+  TerminalScreen(std::ostream& out, WatchViewOptions options, LossChart chart)
+      : picture_(out), options_(options), chart_(std::move(chart)) {}
 
-  void Show(const v1::JobStatus& job, absl::Time now) override { picture_.Draw(RenderWatch(job, now, options_), 0); }
+  void Show(const v1::JobStatus& job, absl::Time now) override {
+    chart_.Add(job);
+    WatchViewOptions above = options_;
+    const std::vector<std::string> chart = MakeRoom(above);
+    picture_.Draw(Joined(RenderWatch(job, now, above), chart), 0);
+  }
 
   void Away(const v1::JobStatus* job, absl::Time since, absl::Time now) override {
     if (job == nullptr) {
       picture_.Draw({CutToWidth(AwayText(since, now, options_.zone), options_.width)}, 0);
     } else {
-      picture_.Draw(RenderAway(*job, since, now, options_), 1);
+      WatchViewOptions above = options_;
+      const std::vector<std::string> chart = MakeRoom(above);
+      picture_.Draw(Joined(RenderAway(*job, since, now, above), chart), 1);
     }
   }
 
@@ -33,8 +46,22 @@ class TerminalScreen : public WatchScreen {
   void Back(absl::Time, absl::Time) override {}
 
  private:
+  // Returns the lines of the chart, and takes their height from that of the picture above them.
+  std::vector<std::string> MakeRoom(WatchViewOptions& above) const {
+    if (options_.height < kHeightForChart) return {};
+    std::vector<std::string> lines = chart_.Lines(options_.width, kChartHeight);
+    above.height -= static_cast<int>(lines.size());
+    return lines;
+  }
+
+  static std::vector<std::string> Joined(std::vector<std::string> lines, const std::vector<std::string>& chart) {
+    lines.insert(lines.end(), chart.begin(), chart.end());
+    return lines;
+  }
+
   TerminalPicture picture_;
   const WatchViewOptions options_;
+  LossChart chart_;
 };
 
 class PlainScreen : public WatchScreen {
@@ -88,8 +115,8 @@ class JsonScreen : public WatchScreen {
 
 }  // namespace
 
-std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options) {
-  return std::make_unique<TerminalScreen>(out, options);
+std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options, LossChart chart) {
+  return std::make_unique<TerminalScreen>(out, options, std::move(chart));
 }
 
 std::unique_ptr<WatchScreen> MakePlainScreen(std::ostream& out, WatchLogOptions options) {

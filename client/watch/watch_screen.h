@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "client/history/loss_chart.h"
 #include "client/watch/watch_view.h"
 #include "proto/coordinator.pb.h"
 
@@ -27,9 +28,11 @@ class WatchScreen {
   virtual void Back(absl::Time since, absl::Time now) = 0;
 };
 
-// Make a screen of one kind. While the coordinator is away, a terminal keeps the picture, dimmed. If `out` is for
+// Make a screen of one kind. A terminal with room for it gets a chart of the loss, too; `chart` has what was reported
+// before. While the coordinator is away, a terminal keeps the picture, dimmed. If `out` is for
 // programs, messages for people go to `err`. The streams must outlive the screen.
-std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options);
+std::unique_ptr<WatchScreen> MakeTerminalScreen(std::ostream& out, WatchViewOptions options,
+                                                LossChart chart = LossChart());
 std::unique_ptr<WatchScreen> MakePlainScreen(std::ostream& out, WatchLogOptions options);
 std::unique_ptr<WatchScreen> MakeJsonScreen(std::ostream& out, std::ostream& err);
 

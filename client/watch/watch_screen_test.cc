@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/fake_servers.h"
+#include "client/history/loss_chart.h"
 
 namespace hooke {
 namespace {
@@ -47,6 +52,26 @@ TEST(WatchScreenTest, TerminalBeforeTheFirstStatus) {
   const auto screen = MakeTerminalScreen(out, {20, 24, absl::UTCTimeZone()});
   screen->Away(nullptr, absl::FromUnixSeconds(0), absl::FromUnixSeconds(5));
   EXPECT_EQ(out.str(), "coordinator away si…\n");
+}
+
+// A terminal with room for it has a chart of the loss below the groups. The picture stays within the terminal.
+TEST(WatchScreenTest, TerminalDrawsTheLoss) {
+  std::vector<v1::HistoryPoint> points(500);
+  for (size_t i = 0; i < points.size(); ++i) {
+    points[i].set_group(0);
+    points[i].set_step(i + 1);
+    points[i].set_loss(1.0 / static_cast<double>(i + 1));
+  }
+  for (const int height : {15, 20, 24}) {
+    std::ostringstream out;
+    WatchViewOptions options;
+    options.height = height;
+    const v1::JobStatus job = RunningJob("fashion-1");
+    MakeTerminalScreen(out, options, LossChart(points))->Show(job, NowOf(job));
+    EXPECT_EQ(absl::StrContains(out.str(), "loss, steps 1 to 528"), height >= 20) << height;
+    const std::string text = out.str();
+    EXPECT_LT(std::count(text.begin(), text.end(), '\n'), height);
+  }
 }
 
 // Plain output has one line when the coordinator goes and one when it is back, without escape sequences.

@@ -147,6 +147,8 @@ class ClusterState {
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
+  // Returns the jobs that have not ended. They stay valid until the next call that changes anything.
+  std::vector<const JobRecord*> Going() const;
   // Returns the files of all jobs that have some and have not ended.
   std::vector<v1::FileSet> FilesOfAll() const;
   // Returns whether the job has ended and, if it failed, the log need not repeat the cause any more.
@@ -290,6 +292,7 @@ class ClusterState {
   void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void AddPoint(Job& job, const GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
   void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
   void ApplyLinks(const GroupRecord& group, const GroupPart& part, const v1::MeasuredLinks& links, Instant now);

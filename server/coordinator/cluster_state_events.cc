@@ -176,6 +176,7 @@ void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankRepor
 
 void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now) {
   LiveGroup& live = job.live[group.group];
+  AddPoint(job, group, progress, now);
   live.progress = progress;
   *live.progress.mutable_metrics() = AllowedMetrics(progress.metrics());
   live.has_progress = true;
@@ -211,11 +212,36 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   }
 }
 
+// Adds the report to the job's history. It comes before the report replaces the one before it.
+void ClusterState::AddPoint(Job& job, const GroupRecord& group, const v1::RankProgress& progress, Instant now) {
+  if (group.task != v1::GroupStart::TRAIN || progress.step() == 0) return;
+  // Zeros before the first report: the counters begin with the incarnation.
+  const v1::RankProgress& before = job.live[group.group].progress;
+  HistoryPoint point;
+  point.unix_ms = absl::ToUnixMillis(now.wall);
+  point.step = progress.step();
+  point.epoch = progress.epoch();
+  point.loss = progress.loss();
+  point.samples_per_s = progress.samples_per_s();
+  if (progress.exchanges() > before.exchanges()) {
+    const double seconds = std::max(0.0, progress.exchange_seconds() - before.exchange_seconds());
+    point.exchange_ms = 1000 * seconds / static_cast<double>(progress.exchanges() - before.exchanges());
+  }
+  effects_.points.push_back({job.record.job_id, job.record.spec.groups().count(), group.group, point});
+}
+
 void ClusterState::ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now) {
   job.record.center = result;
   *job.record.center->mutable_metrics() = AllowedMetrics(result.metrics());
   group.evaluated = true;
   Notice(job, EvaluationText(*job.record.center), now);
+  HistoryPoint point;
+  point.unix_ms = absl::ToUnixMillis(now.wall);
+  point.step = result.step();
+  point.epoch = result.epoch();
+  point.loss = result.loss();
+  point.accuracy = result.accuracy();
+  effects_.points.push_back({job.record.job_id, job.record.spec.groups().count(), kCenterSeries, point});
   Store(job);
 }
 

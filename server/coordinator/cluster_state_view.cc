@@ -117,6 +117,14 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   return status;
 }
 
+std::vector<const JobRecord*> ClusterState::Going() const {
+  std::vector<const JobRecord*> going;
+  for (const auto& [number, job] : jobs_) {
+    if (!HasEnded(job.record.state)) going.push_back(&job.record);
+  }
+  return going;
+}
+
 std::vector<v1::FileSet> ClusterState::FilesOfAll() const {
   std::vector<v1::FileSet> files;
   for (const auto& [number, job] : jobs_) {

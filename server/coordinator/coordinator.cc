@@ -41,6 +41,7 @@ Coordinator::Coordinator(CoordinatorOptions options, std::unique_ptr<JobStore> s
       latest_(now) {
   {
     absl::MutexLock lock(&mutex_);
+    LoadHistories();
     Apply(now);
   }
   if (options_.writer == CoordinatorOptions::Writer::kThread) writer_ = std::thread([this] { WriteUntilEnd(); });
@@ -53,6 +54,7 @@ Coordinator::~Coordinator() {
     ending_ = true;
     // The writer must try one last time to write to the store, even if a write failed a moment ago.
     store_retry_at_ = -absl::InfiniteDuration();
+    history_.Hurry();
     writer_wakes_.SignalAll();
   }
   if (writer_.joinable()) writer_.join();
@@ -372,6 +374,8 @@ void Coordinator::Apply(Instant now) {
       if (watch != watches_.end()) watch->second->changed.SignalAll();
     }
     for (ServerDial& dial : effects.dials) dials_.push_back(std::move(dial));
+    for (const HistoryEntry& point : effects.points) history_.Add(point, now.steady);
+    for (const auto& [job_id, job] : effects.forgotten) history_.Forget(job_id);
     queue_.Add(effects);
     Deliver(effects, now);  // Deliver may end a session, which has effects of its own. Hence the loop.
   }

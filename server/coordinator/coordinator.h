@@ -7,14 +7,14 @@
 //
 // Thread-safe. The caller reads the clocks and passes `now`. With Writer::kThread only Create, ReadLog, ListProfiles
 // and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store; Submit, Cancel,
-// Forget and Drain wait for it, up to `store_timeout`.
+// Forget, Drain and ReadHistory wait for it, up to `store_timeout`.
 //
 // The effects of a change go four ways:
 // - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock
 // echoes,
 //   and acknowledgements for jobs without an unstored change. OnReady and TakeReady report the sessions that have such
 //   commands, unless these are only acknowledgements.
-// - Records, log lines and profiles go to the writer.
+// - Records, log lines and profiles go to the writer. So do points of histories, every few seconds.
 // - Starts wait until the writer has stored the job's record. So do acknowledgements for a job whose record has an
 //   unstored change.
 // - Servers that are to be dialed wait for TakeDials, because this class knows no sockets.
@@ -45,6 +45,8 @@
 #include "server/coordinator/server_dial.h"
 #include "server/coordinator/session_outbox.h"
 #include "server/coordinator/write_queue.h"
+#include "server/history/history_book.h"
+#include "server/history/history_records.h"
 #include "server/records/job_store.h"
 #include "server/records/record_store.h"
 
@@ -119,6 +121,9 @@ class Coordinator {
   // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile, or its write
   // was cut short. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
+  // Returns the points of the job's history, in the order of ReadHistory (proto/coordinator.proto). NOT_FOUND: no such
+  // job. FAILED_PRECONDITION: it has no points. Other errors are those of the store, for which it may have to wait.
+  absl::StatusOr<std::vector<v1::HistoryPoint>> ReadHistory(const std::string& job_id);
   // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
   // It returns true only some time after the job's end.
   bool LogIsComplete(const std::string& job_id);
@@ -199,6 +204,8 @@ class Coordinator {
   };
   // Waits until the job's changes up to now are stored; it does not wait for later ones.
   absl::Status AwaitStored(const std::string& job_id, const Change& change) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the stored histories of the jobs that go on. It runs before the writer does.
+  void LoadHistories() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until all batches up to this one are stored.
   absl::Status AwaitBatch(uint64_t batch, const Change& change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -224,6 +231,10 @@ class Coordinator {
   absl::Duration store_retry_at_ ABSL_GUARDED_BY(mutex_) = -absl::InfiniteDuration();
   // Submissions by job id; the value is set once the writer has tried to store the job.
   std::map<std::string, std::optional<absl::Status>> submitting_ ABSL_GUARDED_BY(mutex_);
+  HistoryBook history_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> histories_wanted_ ABSL_GUARDED_BY(mutex_);  // Jobs whose stored history the writer is to read.
+  // The histories that the writer read last.
+  std::map<std::string, absl::StatusOr<std::map<SeriesKey, StoredSeries>>> histories_read_ ABSL_GUARDED_BY(mutex_);
   std::map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
   std::set<SessionId> ready_ ABSL_GUARDED_BY(mutex_);  // For TakeReady.
   bool must_tell_ ABSL_GUARDED_BY(mutex_) = false;     // `ready_` is not empty any more, and nobody was told yet.

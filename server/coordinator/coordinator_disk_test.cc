@@ -55,6 +55,52 @@ TEST_F(CoordinatorDiskTest, AFailingStoreStopsNothingThatNeedsNoStore) {
   EXPECT_EQ(Status(runs).state(), v1::JOB_STATE_RUNNING);
 }
 
+// What was reported five seconds before a SIGKILL is there afterwards, and the history goes on from it. An end keeps
+// it; a forgotten job has none.
+TEST_F(CoordinatorDiskTest, AHistoryOutlivesTheCoordinator) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  EXPECT_EQ(coordinator_->ReadHistory(id).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(coordinator_->ReadHistory("no-9").status().code(), absl::StatusCode::kNotFound);
+  for (uint64_t step = 1; step <= 10; ++step) {
+    w1.Progress({id, 0, 1}, step, now_);
+    Pass(absl::Seconds(1), {&w1});
+  }
+  const uint64_t puts = store_->puts();
+  Pass(absl::Seconds(5), {&w1});
+  EXPECT_LE(store_->puts(), puts + 2) << "nothing new: nothing is written";
+  // From here on the store takes nothing, as if the coordinator were dead.
+  store_->FailWith(absl::InternalError("dead"));
+  coordinator_ = nullptr;
+  store_->FailWith(absl::OkStatus());
+  Restart();
+  std::vector<v1::HistoryPoint> points = *coordinator_->ReadHistory(id);
+  ASSERT_EQ(points.size(), 10u);
+  EXPECT_EQ(points[0].step(), 1u);
+  EXPECT_EQ(points[9].step(), 10u);
+  EXPECT_EQ(points[9].group(), 0u);
+
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  w1.Receive(now_);
+  w1.Progress({id, 0, 1}, 11, now_);
+  ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
+  Pass(absl::Seconds(5), {&w1});
+  EXPECT_EQ(coordinator_->ReadHistory(id)->size(), 11u) << "from the store";
+  EXPECT_EQ(coordinator_->ReadHistory(id)->size(), 11u) << "again";
+  ASSERT_TRUE(coordinator_->Forget(id, now_).ok());
+  int left = 0;
+  ASSERT_TRUE(store_
+                  ->Scan("history/",
+                         [&left](absl::string_view, absl::string_view) {
+                           ++left;
+                           return absl::OkStatus();
+                         })
+                  .ok());
+  EXPECT_EQ(left, 0);
+}
+
 // While the store fails, starts wait. Once it has stored them, each is sent once.
 TEST_F(CoordinatorDiskTest, StartsWaitUntilTheStoreRecovers) {
   FakeWorker w1("w1", 2);

@@ -1,10 +1,15 @@
-// The Coordinator's writer: the one thread that stores, logs and keeps profiles.
+// The Coordinator's writer: the one thread that stores, logs and keeps profiles. And the histories that it writes and
+// reads.
 
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "clocks/steady_time.h"
+#include "job/job_state.h"
 #include "server/coordinator/coordinator.h"
 
 namespace hooke {
@@ -27,7 +32,10 @@ void Coordinator::WriteUntilEnd() {
 
 // Returns whether the writer has work now. The coordinator has no clock of its own, so `latest_`, which moves with each
 // tick, decides whether the store may be tried again.
-bool Coordinator::HasWork() const { return queue_.HasWork(latest_.steady >= store_retry_at_); }
+bool Coordinator::HasWork() const {
+  return queue_.HasWork(latest_.steady >= store_retry_at_) || history_.IsDue(latest_.steady) ||
+         !histories_wanted_.empty();
+}
 
 void Coordinator::WriteHere() {
   if (options_.writer == CoordinatorOptions::Writer::kThread) return;
@@ -47,6 +55,8 @@ void Coordinator::WriteOnce() {
     const auto find = [this](const std::string& job_id)
                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_.Find(job_id); };
     batch = queue_.Take(latest_.steady >= store_retry_at_, find, latest_.wall);
+    if (history_.IsDue(latest_.steady)) batch.history = history_.Take();
+    batch.read_histories = std::exchange(histories_wanted_, {});
   }
   const Journal::Result result = journal_.Write(batch);
   {
@@ -57,6 +67,14 @@ void Coordinator::WriteOnce() {
 }
 
 void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result) {
+  if (!batch.history.empty()) {
+    const auto has_ended = [this](const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      const JobRecord* job = state_.Find(job_id);
+      return job == nullptr || HasEnded(job->state);
+    };
+    history_.Done(result.history.ok(), latest_.steady, has_ended);
+  }
+  if (!batch.read_histories.empty()) histories_read_ = result.histories;
   const uint64_t stored_before = queue_.stored();
   queue_.Done(result.changes.ok());
   if (batch.ChangesRecords()) {
@@ -77,6 +95,58 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
   }
   Apply(latest_);
   written_.SignalAll();
+}
+
+// ---- Histories ----
+
+void Coordinator::LoadHistories() {
+  for (const JobRecord* job : state_.Going()) {
+    absl::StatusOr<std::map<SeriesKey, StoredSeries>> stored = journal_.ReadHistory(job->job_id);
+    if (stored.ok()) {
+      history_.Load(job->job_id, job->spec.groups().count(), *std::move(stored));
+    } else {
+      options_.logger->warn("job {} begins a new history: {}", job->job_id, stored.status().ToString());
+    }
+  }
+}
+
+// The history of a job that has ended is in the store, which only the writer may read.
+absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std::string& job_id) {
+  const absl::Time deadline = SteadyTime() + options_.store_timeout;
+  std::vector<v1::HistoryPoint> points;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
+    points = history_.Points(job_id);
+    if (!points.empty()) return points;
+    histories_read_.erase(job_id);
+    histories_wanted_.insert(job_id);
+    writer_wakes_.SignalAll();
+  }
+  WriteHere();
+  absl::MutexLock lock(&mutex_);
+  while (histories_read_.count(job_id) == 0) {
+    // Another reader's batch may have replaced what was read for this one.
+    histories_wanted_.insert(job_id);
+    writer_wakes_.SignalAll();
+    if (Wait(written_, deadline) || histories_read_.count(job_id) > 0) continue;
+    return absl::InternalError(absl::StrCat("the job store has not answered for ",
+                                            absl::FormatDuration(options_.store_timeout),
+                                            ": check the coordinator's disk, then try again"));
+  }
+  absl::StatusOr<std::map<SeriesKey, StoredSeries>> read = histories_read_.at(job_id);
+  if (!read.ok()) return read.status();
+  for (const auto& [series, stored] : *read) {
+    for (const HistoryPoint& point : stored.older) points.push_back(ToMessage(series, point));
+    for (const HistoryPoint& point : stored.newer) points.push_back(ToMessage(series, point));
+  }
+  if (!points.empty()) return points;
+  const JobRecord* job = state_.Find(job_id);
+  const bool goes_on = job != nullptr && !HasEnded(job->state);
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job_id, " has no points in its history",
+                   goes_on ? " yet: it has some about a second after its first step"
+                           : ": it ended before its first steps, or an older version of Hooke ran it"));
 }
 
 }  // namespace hooke

@@ -14,6 +14,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/server_dial.h"
+#include "server/history/history_book.h"
 #include "server/records/records.h"
 
 namespace hooke {
@@ -43,6 +44,7 @@ struct Effects {
   std::set<std::string> shown;              // Jobs whose status changed.
   std::vector<LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Valid profiles to store, each a serialized v1::RankProfile.
+  std::vector<HistoryEntry> points;            // New points of histories.
   // Commands to send, in the order of their causes. SessionOutbox says which are sent later.
   std::vector<Command> commands;
   // The highest number of an event that came from a group. EventsSeen goes out once the job's changes are stored.
@@ -52,7 +54,7 @@ struct Effects {
 
   bool empty() const {
     return jobs.empty() && forgotten.empty() && drains.empty() && submissions.empty() && shown.empty() && log.empty() &&
-           profiles.empty() && commands.empty() && seen.empty() && closed.empty() && dials.empty();
+           profiles.empty() && points.empty() && commands.empty() && seen.empty() && closed.empty() && dials.empty();
   }
 };
 

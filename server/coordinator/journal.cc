@@ -26,6 +26,8 @@ Journal::Result Journal::Write(const WriteBatch& batch) {
   }
   WriteLogs(batch);
   WriteProfiles(batch);
+  result.history = WriteHistories(batch);
+  for (const std::string& job_id : batch.read_histories) result.histories.emplace(job_id, ReadHistory(job_id));
   return result;
 }
 
@@ -67,6 +69,24 @@ void Journal::WriteProfiles(const WriteBatch& batch) {
     absl::Status kept = profiles_->Put(key, profile);
     if (!kept.ok()) logger_->warn("{}: a profile is lost: {}", key.job_id, kept.ToString());
   }
+}
+
+absl::Status Journal::WriteHistories(const WriteBatch& batch) {
+  Records all;
+  for (const auto& [job_id, records] : batch.history) {
+    // A forgotten job's history has been removed, and a record would create it again.
+    if (batch.forgotten.count(job_id) == 0) all.insert(records.begin(), records.end());
+  }
+  if (all.empty()) return absl::OkStatus();
+  absl::Status status = store_->WriteHistory(std::move(all));
+  if (!status.ok()) logger_->error("histories of jobs could not be stored, trying again: {}", status.ToString());
+  return status;
+}
+
+absl::StatusOr<std::map<SeriesKey, StoredSeries>> Journal::ReadHistory(const std::string& job_id) {
+  const absl::StatusOr<Records> records = store_->ReadHistory(JobNumberOf(job_id));
+  if (!records.ok()) return records.status();
+  return SeriesFrom(*records);
 }
 
 }  // namespace hooke

@@ -12,6 +12,7 @@ constexpr absl::Duration kWatchAtLeastEvery = absl::Seconds(1);
 constexpr absl::Duration kWatchAtMostEvery = absl::Milliseconds(200);
 constexpr absl::Duration kFollowEvery = absl::Milliseconds(200);
 constexpr uint64_t kLogChunkBytes = 256 << 10;
+constexpr int kHistoryPointsMax = 4096;    // Of one message, as the proto file says.
 constexpr size_t kListBytesMax = 3 << 20;  // By default gRPC clients accept messages of up to 4 MiB.
 
 grpc::Status Stopping() { return {grpc::StatusCode::UNAVAILABLE, "the coordinator is stopping: try again"}; }
@@ -117,6 +118,20 @@ grpc::Status CoordinatorService::ReadProfile(grpc::ServerContext* context, const
     *response.mutable_profile() = *std::move(profile);
     if (!request->trace()) response.mutable_profile()->clear_events();
     if (context->IsCancelled() || !writer->Write(response)) return grpc::Status::CANCELLED;
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status CoordinatorService::ReadHistory(grpc::ServerContext* context, const v1::ReadHistoryRequest* request,
+                                             grpc::ServerWriter<v1::ReadHistoryResponse>* writer) {
+  const absl::StatusOr<std::vector<v1::HistoryPoint>> points = coordinator_.ReadHistory(request->job_id());
+  if (!points.ok()) return ToGrpc(points.status());
+  v1::ReadHistoryResponse response;
+  for (size_t i = 0; i < points->size(); ++i) {
+    *response.add_points() = (*points)[i];
+    if (response.points_size() < kHistoryPointsMax && i + 1 < points->size()) continue;
+    if (context->IsCancelled() || !writer->Write(response)) return grpc::Status::CANCELLED;
+    response.Clear();
   }
   return grpc::Status::OK;
 }

@@ -37,6 +37,8 @@ struct WriteBatch {
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Each a serialized v1::RankProfile.
+  std::map<std::string, Records> history;      // Records of histories, by job. The Coordinator adds them.
+  std::set<std::string> read_histories;        // Jobs whose stored histories are asked for. The Coordinator adds them.
 
   bool ChangesRecords() const { return !jobs.empty() || !forgotten.empty() || !drains.empty(); }
 };

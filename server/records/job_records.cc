@@ -145,6 +145,7 @@ absl::Status CheckFormat(absl::string_view value) {
 }
 
 std::string JobPrefix(uint64_t number) { return absl::StrFormat("%s%020d/", kJobsPrefix, number); }
+std::string HistoryPrefix(uint64_t number) { return absl::StrFormat("%s%020d/", kHistoriesPrefix, number); }
 
 Records RecordsOf(const JobRecord& job) {
   stored::Submission submission;

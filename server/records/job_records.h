@@ -11,6 +11,7 @@
 //   job/NUMBER/submission    Submission
 //   forgotten/NUMBER         ForgottenJob
 //   drain/WORKER/            WorkerDrain
+//   history/NUMBER/...       see server/history/history_records.h
 //
 // NUMBER is JobRecord.number with 20 digits, and INDEX is GroupRecord.group with 10. So the order of the keys is that
 // of the numbers. What a group does often changes only its own record. Keys that are not in this table are ignored.
@@ -33,6 +34,7 @@ constexpr char kFormatKey[] = "format";
 constexpr char kJobsPrefix[] = "job/";
 constexpr char kForgottenPrefix[] = "forgotten/";
 constexpr char kDrainsPrefix[] = "drain/";
+constexpr char kHistoriesPrefix[] = "history/";
 
 // Returns the value of kFormatKey.
 std::string FormatRecord();
@@ -41,6 +43,8 @@ absl::Status CheckFormat(absl::string_view value);
 
 // The prefix of the keys of all records of a job. It has the same length for all jobs.
 std::string JobPrefix(uint64_t number);
+// The prefix of the keys of a job's history. The jobs are loaded without their histories.
+std::string HistoryPrefix(uint64_t number);
 // Returns all records of the job. A job never loses groups, so these replace all earlier records of the job.
 Records RecordsOf(const JobRecord& job);
 // Returns the job whose records are `records`. There must be at least one. DATA_LOSS: the message names the damaged

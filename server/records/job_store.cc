@@ -104,6 +104,7 @@ absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const 
   }
   for (const ForgottenJob& job : forgotten) {
     changes.removed.push_back(JobPrefix(job.number));
+    changes.removed.push_back(HistoryPrefix(job.number));
     changes.put[ForgottenKey(job.number)] = ForgottenRecord(job);
   }
   for (const WorkerDrain& drain : drains) {
@@ -112,6 +113,16 @@ absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const 
   }
   if (changes.put.empty() && changes.removed.empty()) return absl::OkStatus();
   return store_->Write(changes);
+}
+
+absl::StatusOr<Records> JobStore::ReadHistory(uint64_t number) {
+  Records records;
+  absl::Status status = store_->Scan(HistoryPrefix(number), [&](absl::string_view key, absl::string_view value) {
+    records.emplace(key, value);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return records;
 }
 
 }  // namespace hooke

@@ -3,7 +3,9 @@
 
 // The coordinator's jobs in a RecordStore. The coordinator calls it from one thread at a time, never under its mutex.
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -32,11 +34,17 @@ class JobStore {
   // the store, the damaged record and what to do.
   absl::StatusOr<StoredJobs> Load();
 
-  // In one transaction, stores `jobs` and `drains`, and removes the `forgotten` jobs but keeps their traces. After OK
-  // this is durable; after an error none of it has happened. Of a job's records only those are written that differ from
-  // the stored ones. A job never has fewer groups than before. Forgetting an unknown job is no error.
+  // In one transaction, stores `jobs` and `drains`, and removes the `forgotten` jobs with their histories but keeps
+  // their traces. After OK this is durable; after an error none of it has happened. Of a job's records only those are
+  // written that differ from the stored ones. A job never has fewer groups than before. Forgetting an unknown job is no
+  // error.
   absl::Status Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten,
                      absl::Span<const WorkerDrain> drains = {});
+
+  // In one transaction, adds or replaces these records, whose keys have HistoryPrefix. Errors are those of the store.
+  absl::Status WriteHistory(Records records) { return store_->Write({{}, std::move(records)}); }
+  // Returns all records of the job's history, perhaps none. Errors are those of the store.
+  absl::StatusOr<Records> ReadHistory(uint64_t number);
 
  private:
   explicit JobStore(std::shared_ptr<RecordStore> store) : store_(std::move(store)) {}

@@ -3,14 +3,18 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/end_to_end/cluster.h"
@@ -31,6 +35,18 @@ std::string TensorsOf(const std::string& path) {
   uint64_t header = 0;
   for (size_t i = 8; i-- > 0 && bytes.size() > 8;) header = header << 8 | static_cast<unsigned char>(bytes[i]);
   return bytes.size() < 8 + header ? "" : bytes.substr(8 + header);
+}
+
+// Returns the cells of each series' last row in the output of `hooke metrics --csv`, by group; "" is the center.
+std::map<std::string, std::vector<std::string>> LastRows(const ProgramResult& csv) {
+  EXPECT_EQ(csv.status, 0) << csv.output;
+  std::map<std::string, std::vector<std::string>> last;
+  for (absl::string_view line : absl::StrSplit(csv.output, '\n', absl::SkipEmpty())) {
+    std::vector<std::string> cells = absl::StrSplit(absl::StripSuffix(line, "\r"), ',');
+    EXPECT_EQ(cells.size(), 10u) << line;
+    if (cells.size() == 10 && cells[0] != "job") last[cells[2]] = std::move(cells);
+  }
+  return last;
 }
 
 class JobTest : public ::testing::Test {
@@ -64,8 +80,8 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<Cluster> cluster_;
 };
 
-// Two groups of two ranks train one model. The center is evaluated and exported. An export does not replace an existing
-// file.
+// Two groups of two ranks train one model. The center is evaluated and exported, and the job has a history. An export
+// does not replace an existing file.
 TEST_F(JobTest, TwoGroupsTrainOneModel) {
   StartCluster({});
   const v1::JobStatus job = Succeed(Job());
@@ -73,6 +89,17 @@ TEST_F(JobTest, TwoGroupsTrainOneModel) {
   EXPECT_EQ(job.center().samples(), 500u);
   EXPECT_EQ(job.servers_size(), 2);
   EXPECT_THAT(cluster_->LeftOver(), IsEmpty());
+
+  // The history ends with what the job reported last: each group's loss, and the center's accuracy.
+  std::map<std::string, std::vector<std::string>> last = LastRows(cluster_->Hooke({"metrics", job.job_id(), "--csv"}));
+  ASSERT_EQ(last.size(), 3u);
+  for (const char* group : {"0", "1"}) {
+    const v1::RankProgress& progress = job.groups(std::stoi(group)).progress();
+    EXPECT_EQ(last[group][4], absl::StrCat(progress.step()));
+    EXPECT_EQ(std::stod(last[group][6]), progress.loss());
+  }
+  EXPECT_EQ(std::stod(last[""][6]), job.center().loss());
+  EXPECT_EQ(std::stod(last[""][9]), job.center().accuracy());
 
   const std::string model = cluster_->folder() + "/model.safetensors";
   const ProgramResult exported = cluster_->Hooke({"export", job.job_id(), model});
@@ -87,7 +114,8 @@ TEST_F(JobTest, TwoGroupsTrainOneModel) {
               HasSubstr(model + ": the file exists already; choose another name, or --force to replace it"));
 }
 
-// The same job runs as one group of four ranks on one worker, and as two groups that never exchange.
+// The same job runs as one group of four ranks on one worker, and as two groups that never exchange. `plot` compares
+// the two.
 TEST_F(JobTest, OtherShapesOfTheSameJob) {
   ClusterOptions options;
   options.workers = 1;
@@ -96,11 +124,20 @@ TEST_F(JobTest, OtherShapesOfTheSameJob) {
   JobText one_group = Job();
   one_group.groups = 1;
   one_group.ranks = 4;
-  EXPECT_GT(Succeed(one_group).center().accuracy(), 0.9);
+  const v1::JobStatus first = Succeed(one_group);
+  EXPECT_GT(first.center().accuracy(), 0.9);
 
   JobText alone = Job();
   alone.averaging = "{rule: none}";
-  EXPECT_GT(Succeed(alone).center().accuracy(), 0.9);
+  const v1::JobStatus second = Succeed(alone);
+  EXPECT_GT(second.center().accuracy(), 0.9);
+
+  // Both in one picture, which is well-formed XML.
+  const std::string svg = cluster_->folder() + "/two.svg";
+  const ProgramResult plot = cluster_->Hooke({"plot", first.job_id(), second.job_id(), "--svg", svg});
+  EXPECT_EQ(plot.status, 0) << plot.output;
+  const std::string parse = "import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])";
+  EXPECT_EQ(std::system(absl::StrCat("python3 -c '", parse, "' '", svg, "'").c_str()), 0);
 }
 
 // Under sync, two groups of one rank make bitwise the same model as one group of two ranks. The job sets no quorum, and

@@ -1,0 +1,96 @@
+#include "server/history/history_book.h"
+
+#include <algorithm>
+
+#include "server/records/records.h"
+
+namespace hooke {
+namespace {
+
+SeriesOptions OptionsFor(SeriesKey series, uint32_t groups) {
+  SeriesOptions options;
+  options.points_max = std::clamp<size_t>(kJobPointsMax / (size_t{groups} + 1), 8, options.points_max);
+  // Evaluations of the center are rare, and each counts.
+  if (series == kCenterSeries) options.gap_ms = 0;
+  return options;
+}
+
+}  // namespace
+
+void HistoryBook::Add(const HistoryEntry& entry, absl::Duration steady) {
+  const Key key = {entry.job_id, entry.series};
+  Series& series = series_.try_emplace(key, OptionsFor(entry.series, entry.groups)).first->second;
+  const Series::Change change = series.Add(entry.point);
+  if (!change.older && !change.newer) return;
+  Series::Change& waiting = waiting_[key];
+  waiting.older |= change.older;
+  waiting.newer |= change.newer;
+  if (!since_.has_value()) since_ = steady;
+}
+
+void HistoryBook::Load(const std::string& job_id, uint32_t groups, std::map<SeriesKey, StoredSeries> stored) {
+  for (auto& [series, points] : stored) {
+    series_.insert_or_assign({job_id, series},
+                             Series(OptionsFor(series, groups), std::move(points.older), std::move(points.newer)));
+  }
+}
+
+void HistoryBook::Forget(const std::string& job_id) {
+  Erase(job_id);
+  const Key first = {job_id, 0}, last = {job_id, kCenterSeries};
+  waiting_.erase(waiting_.lower_bound(first), waiting_.upper_bound(last));
+  out_.erase(out_.lower_bound(first), out_.upper_bound(last));
+}
+
+void HistoryBook::Erase(const std::string& job_id) {
+  series_.erase(series_.lower_bound({job_id, 0}), series_.upper_bound({job_id, kCenterSeries}));
+}
+
+bool HistoryBook::Waits(const std::string& job_id) const {
+  const auto first = waiting_.lower_bound({job_id, 0});
+  return first != waiting_.end() && first->first.first == job_id;
+}
+
+std::vector<v1::HistoryPoint> HistoryBook::Points(const std::string& job_id) const {
+  std::vector<v1::HistoryPoint> points;
+  for (auto one = series_.lower_bound({job_id, 0}); one != series_.end() && one->first.first == job_id; ++one) {
+    for (const HistoryPoint& point : one->second.points()) points.push_back(ToMessage(one->first.second, point));
+  }
+  return points;
+}
+
+void HistoryBook::Hurry() {
+  if (since_.has_value()) since_ = -absl::InfiniteDuration();
+}
+
+std::map<std::string, Records> HistoryBook::Take() {
+  std::map<std::string, Records> taken;
+  for (const auto& [key, change] : waiting_) {
+    const auto& [job_id, id] = key;
+    const uint64_t number = JobNumberOf(job_id);
+    const Series& series = series_.at(key);
+    Records& records = taken[job_id];
+    if (change.older) records[OlderKey(number, id)] = HistoryRecord(series.older());
+    if (change.newer) records[NewerKey(number, id)] = HistoryRecord(series.newer());
+  }
+  out_ = std::exchange(waiting_, {});
+  since_.reset();
+  return taken;
+}
+
+void HistoryBook::Done(bool stored, absl::Duration steady,
+                       const std::function<bool(const std::string& job_id)>& has_ended) {
+  for (const auto& [key, change] : std::exchange(out_, {})) {
+    if (stored) continue;
+    waiting_[key].older |= change.older;
+    waiting_[key].newer |= change.newer;
+    since_ = steady;
+  }
+  std::set<std::string> jobs;
+  for (const auto& [key, series] : series_) jobs.insert(key.first);
+  for (const std::string& job_id : jobs) {
+    if (!Waits(job_id) && has_ended(job_id)) Erase(job_id);
+  }
+}
+
+}  // namespace hooke

@@ -1,0 +1,74 @@
+#ifndef HOOKE_SERVER_HISTORY_HISTORY_BOOK_H_
+#define HOOKE_SERVER_HISTORY_HISTORY_BOOK_H_
+
+// The histories of the jobs that run, in memory, and what of them waits to be stored. Those of jobs that have ended are
+// in the store only, so 10,000 of them cost no memory. Knows no threads, clocks or stores: the Coordinator calls it
+// under its mutex.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/history/history_records.h"
+#include "server/history/series.h"
+#include "server/records/record_store.h"
+
+namespace hooke {
+
+// The most points that are kept of one job, in all its series. A stored point takes at most 80 bytes, so a job takes
+// less than 2 MiB.
+constexpr size_t kJobPointsMax = 24576;
+// What has changed is stored at most this often.
+constexpr absl::Duration kHistoryEvery = absl::Seconds(3);
+
+// A new point of a job's history.
+struct HistoryEntry {
+  std::string job_id;
+  uint32_t groups = 1;  // The job's groups, among which the room for points is divided.
+  SeriesKey series = 0;
+  HistoryPoint point;
+};
+
+class HistoryBook {
+ public:
+  void Add(const HistoryEntry& entry, absl::Duration steady);
+  // Takes in the stored history of a job that goes on.
+  void Load(const std::string& job_id, uint32_t groups, std::map<SeriesKey, StoredSeries> stored);
+  // Drops the job. The caller does not store what was taken of it.
+  void Forget(const std::string& job_id);
+
+  // Returns all points of the job; empty if it has none here.
+  std::vector<v1::HistoryPoint> Points(const std::string& job_id) const;
+
+  // Returns whether something waits to be stored, and is due at this steady time.
+  bool IsDue(absl::Duration steady) const { return since_.has_value() && steady >= *since_ + kHistoryEvery; }
+  // Makes what waits due at once.
+  void Hurry();
+  // Takes the records to be stored. Only one batch may be out at a time.
+  std::map<std::string, Records> Take();  // By job.
+  // The batch was stored, or not: then it waits again from `steady` on. Drops the jobs that have ended and of which
+  // nothing waits.
+  void Done(bool stored, absl::Duration steady, const std::function<bool(const std::string& job_id)>& has_ended);
+
+ private:
+  using Key = std::pair<std::string, SeriesKey>;  // Job and series.
+
+  void Erase(const std::string& job_id);
+  bool Waits(const std::string& job_id) const;
+
+  std::map<Key, Series> series_;
+  // Parts that changed after they were last taken, and parts that are out.
+  std::map<Key, Series::Change> waiting_;
+  std::map<Key, Series::Change> out_;
+  std::optional<absl::Duration> since_;  // When the first of the waiting parts changed.
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_HISTORY_HISTORY_BOOK_H_

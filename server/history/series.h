@@ -1,0 +1,70 @@
+#ifndef HOOKE_SERVER_HISTORY_SERIES_H_
+#define HOOKE_SERVER_HISTORY_SERIES_H_
+
+// The history of one group, or of the center: points in order of time, in bounded space. Plain values: no clock, no
+// store. Not thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace hooke {
+
+// What a group, or the center, had reached at one time. HistoryPoint of proto/coordinator.proto says what the values
+// are.
+struct HistoryPoint {
+  int64_t unix_ms = 0;
+  uint64_t step = 0;
+  double epoch = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  double samples_per_s = 0;
+  std::optional<double> exchange_ms;
+  double accuracy = std::numeric_limits<double>::quiet_NaN();
+};
+
+// Returns at most `points_max` (at least 2) of the points, which are in order of time. The first point stays, and so do
+// the newest ones, up to a third of `points_max`. The others are about equally far from one another in time.
+std::vector<HistoryPoint> Thinned(std::vector<HistoryPoint> points, size_t points_max);
+
+struct SeriesOptions {
+  size_t points_max = 512;  // Bound of `older` and `newer` together; at least 8.
+  // A point that comes sooner than this after the one before the last replaces the last one.
+  int64_t gap_ms = 500;
+};
+
+// `older` changes rarely and is long, `newer` changes with each point and is short. So a store that keeps them apart
+// writes little.
+class Series {
+ public:
+  explicit Series(const SeriesOptions& options) : options_(options) {}
+  // Goes on with stored points. They may come from a version with another bound, and are thinned to this one.
+  Series(const SeriesOptions& options, std::vector<HistoryPoint> older, std::vector<HistoryPoint> newer);
+
+  struct Change {
+    bool older = false;
+    bool newer = false;
+  };
+  // Adds the newest point, and says what has changed. If the clock went back, the point gets the time of the last one.
+  // A point with the step of the last one only corrects its loss.
+  Change Add(HistoryPoint point);
+
+  const std::vector<HistoryPoint>& older() const { return older_; }
+  const std::vector<HistoryPoint>& newer() const { return newer_; }
+  // Returns all points, in order of time.
+  std::vector<HistoryPoint> points() const;
+
+ private:
+  size_t newer_max() const { return options_.points_max / 4; }
+  // Moves all newer points to the older ones, and thins these.
+  void Age();
+
+  SeriesOptions options_;
+  std::vector<HistoryPoint> older_;
+  std::vector<HistoryPoint> newer_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_HISTORY_SERIES_H_
