@@ -33,6 +33,7 @@ def _precompiled_headers_impl(ctx):
         unsupported_features = ctx.disabled_features + ["layering_check", "module_maps"],
     )
     out = ctx.actions.declare_file("{}/ciso646.gch".format(ctx.label.name))
+    contexts = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
     includes = []
     for header in ctx.attr.headers:
         includes += ["-include", header]
@@ -43,6 +44,7 @@ def _precompiled_headers_impl(ctx):
         source_file = ctx.attr.last,
         output_file = out.path,
         user_compile_flags = options + includes + ["-x", "c++-header"],
+        quote_include_directories = depset([".", ctx.bin_dir.path]),
         use_pic = True,
     )
     action = "c++-compile"
@@ -58,7 +60,7 @@ def _precompiled_headers_impl(ctx):
             action_name = action,
             variables = variables,
         ),
-        inputs = toolchain.all_files,
+        inputs = depset(transitive = [toolchain.all_files] + [context.headers for context in contexts]),
         outputs = [out],
         mnemonic = "CppPrecompile",
         progress_message = "Compiling the headers of {}".format(ctx.label),
@@ -77,6 +79,7 @@ the options of a source, or the source's library does not depend on this one, gc
 clang always includes the empty header; it is told the path of the file with -include-pch.""",
     attrs = {
         "copts": attr.string_list(doc = "Options of the compiler. Those of a source that uses the headers must be the same."),
+        "deps": attr.label_list(doc = "Libraries of this tree that have some of the headers.", providers = [CcInfo]),
         "headers": attr.string_list(doc = "As in #include <...>."),
         # Were this a file of the tree, Bazel would find it in a sandbox that is gone, as an undeclared header of each user.
         "last": attr.string(doc = "The path of one more header, which comes last. The compiler wants one.", mandatory = True),
