@@ -111,6 +111,7 @@ std::string ScaleTime(double longest, std::vector<Curve>& losses, std::vector<Cu
 
 std::string Title(const std::vector<PlottedJob>& jobs) {
   std::vector<std::string> names;
+  names.reserve(jobs.size());
   for (const PlottedJob& job : jobs) names.push_back(Printable(job.job_id));
   return CutToWidth(absl::StrJoin(names, ", "), 90);
 }

@@ -103,7 +103,7 @@ void Coordinator::LoadHistories() {
   for (const JobRecord* job : state_.Going()) {
     absl::StatusOr<std::map<SeriesKey, StoredSeries>> stored = journal_.ReadHistory(job->job_id);
     if (stored.ok()) {
-      history_.Load(job->job_id, job->spec.groups().count(), *std::move(stored));
+      history_.Load(job->job_id, job->spec.groups().count(), *stored);
     } else {
       options_.logger->warn("job {} begins a new history: {}", job->job_id, stored.status().ToString());
     }

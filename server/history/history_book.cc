@@ -28,10 +28,9 @@ void HistoryBook::Add(const HistoryEntry& entry, absl::Duration steady) {
   if (!since_.has_value()) since_ = steady;
 }
 
-void HistoryBook::Load(const std::string& job_id, uint32_t groups, std::map<SeriesKey, StoredSeries> stored) {
-  for (auto& [series, points] : stored) {
-    series_.insert_or_assign({job_id, series},
-                             Series(OptionsFor(series, groups), std::move(points.older), std::move(points.newer)));
+void HistoryBook::Load(const std::string& job_id, uint32_t groups, const std::map<SeriesKey, StoredSeries>& stored) {
+  for (const auto& [series, points] : stored) {
+    series_.insert_or_assign({job_id, series}, Series(OptionsFor(series, groups), points.older, points.newer));
   }
 }
 

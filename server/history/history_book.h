@@ -39,7 +39,7 @@ class HistoryBook {
  public:
   void Add(const HistoryEntry& entry, absl::Duration steady);
   // Takes in the stored history of a job that goes on.
-  void Load(const std::string& job_id, uint32_t groups, std::map<SeriesKey, StoredSeries> stored);
+  void Load(const std::string& job_id, uint32_t groups, const std::map<SeriesKey, StoredSeries>& stored);
   // Drops the job. The caller does not store what was taken of it.
   void Forget(const std::string& job_id);
 

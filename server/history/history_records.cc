@@ -1,6 +1,5 @@
 #include "server/history/history_records.h"
 
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -63,14 +62,13 @@ absl::StatusOr<std::map<SeriesKey, StoredSeries>> SeriesFrom(const Records& reco
     const std::vector<std::string> parts = absl::StrSplit(key, '/');
     SeriesKey series = 0;
     stored::HistoryPart part;
-    if (parts.size() != 4 || !absl::SimpleAtoi(parts[2], &series) || !part.ParseFromString(value)) {
+    if (parts.size() != 4 || !absl::SimpleAtoi(parts[2], &series) || (parts[3] != "older" && parts[3] != "newer") ||
+        !part.ParseFromString(value)) {
       return absl::DataLossError(absl::StrCat("record ", key, " is damaged"));
     }
-    std::vector<HistoryPoint> points;
+    std::vector<HistoryPoint>& points = parts[3] == "older" ? all[series].older : all[series].newer;
     points.reserve(static_cast<size_t>(part.points_size()));
     for (const v1::HistoryPoint& point : part.points()) points.push_back(FromMessage(point));
-    if (parts[3] == "older") all[series].older = std::move(points);
-    if (parts[3] == "newer") all[series].newer = std::move(points);
   }
   return all;
 }
