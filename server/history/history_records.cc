@@ -1,6 +1,5 @@
 #include "server/history/history_records.h"
 
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
