@@ -143,6 +143,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddProfileCommand(program, invocation);
   AddMetricsCommand(program, invocation);
   AddPlotCommand(program, invocation);
+  AddTensorBoardCommand(program, invocation);
   AddBenchCommand(program, invocation);
   AddExportCommand(program, invocation);
   AddVersionCommand(program, invocation);

@@ -82,6 +82,7 @@ void AddDrainCommand(Command& program, Invocation& invocation);
 void AddProfileCommand(Command& program, Invocation& invocation);
 void AddMetricsCommand(Command& program, Invocation& invocation);
 void AddPlotCommand(Command& program, Invocation& invocation);
+void AddTensorBoardCommand(Command& program, Invocation& invocation);
 void AddBenchCommand(Command& program, Invocation& invocation);
 void AddExportCommand(Command& program, Invocation& invocation);
 void AddVersionCommand(Command& program, Invocation& invocation);

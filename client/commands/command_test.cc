@@ -438,6 +438,27 @@ TEST_F(CommandTest, MetricsAndPlot) {
   EXPECT_THAT(Run({"plot", "fashion-1", "--svg", folder_ + "/none/loss.svg"}).err, HasSubstr("none/loss.svg"));
 }
 
+// `export-tensorboard` makes a folder with a file for each series. It replaces files only when told to.
+TEST_F(CommandTest, ExportTensorBoard) {
+  const std::string runs = folder_ + "/runs/today";
+  EXPECT_EQ(Run({"export-tensorboard", "fashion-1", runs}).err, "hooke: it has no points\n");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/runs"));
+  v1::HistoryPoint& point = coordinator_.history.emplace_back();
+  point.set_group(0);
+  point.set_unix_ms(1'700'000'000'000);
+  coordinator_.history.emplace_back();
+  EXPECT_EQ(Run({"export-tensorboard", "fashion-1", runs}).out,
+            absl::StrCat(runs, ": fashion-1, 2 runs, 2 points; to see them: tensorboard --logdir ", runs, "\n"));
+  EXPECT_TRUE(std::filesystem::exists(runs + "/fashion-1/group-0/events.out.tfevents.1700000000.hooke"));
+  EXPECT_TRUE(std::filesystem::exists(runs + "/fashion-1/center/events.out.tfevents.0000000000.hooke"));
+  EXPECT_THAT(Run({"export-tensorboard", "fashion-1", runs}).err, HasSubstr(".hooke: the file exists already"));
+  EXPECT_EQ(Run({"export-tensorboard", "fashion-1", runs, "--force"}).exit_code, 0);
+  std::ofstream(folder_ + "/file") << "no folder";
+  const ProgramOutcome no_folder = Run({"export-tensorboard", "fashion-1", folder_ + "/file"});
+  EXPECT_EQ(no_folder.exit_code, 1);
+  EXPECT_THAT(no_folder.err, HasSubstr("/file"));
+}
+
 // `profile` prints the ranks' profiles and writes their trace. It does not overwrite a file, and refuses a job without
 // a profile.
 TEST_F(CommandTest, Profile) {
@@ -551,7 +572,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 19u);
+  EXPECT_EQ(hooke.commands.size(), 20u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {
