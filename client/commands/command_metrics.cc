@@ -1,6 +1,5 @@
 // `hooke metrics` and `hooke plot`: what a job's history says, as CSV and as a picture.
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "client/coordinator_client.h"
 #include "client/history/history_csv.h"
 #include "client/history/history_svg.h"
+#include "client/history/series_name.h"
 #include "client/text/listing.h"
 #include "files/new_file.h"
 
@@ -35,12 +35,10 @@ std::string LastPointsTable(const std::vector<v1::HistoryPoint>& points) {
   for (size_t i = 0, first = 0; i < points.size(); ++i) {
     const v1::HistoryPoint& point = points[i];
     const bool group = point.has_group();
-    const bool last =
-        i + 1 == points.size() || points[i + 1].has_group() != group || points[i + 1].group() != point.group();
-    if (!last) continue;
-    rows.push_back({group ? absl::StrCat("group ", point.group()) : "center", absl::StrCat(i + 1 - first),
-                    absl::StrCat(point.step()), absl::StrFormat("%.2f", point.epoch()),
-                    absl::StrFormat("%.4f", point.loss()), group ? absl::StrFormat("%.0f", point.samples_per_s()) : "-",
+    if (i + 1 < points.size() && SameSeries(point, points[i + 1])) continue;
+    rows.push_back({SeriesName(point), absl::StrCat(i + 1 - first), absl::StrCat(point.step()),
+                    absl::StrFormat("%.2f", point.epoch()), absl::StrFormat("%.4f", point.loss()),
+                    group ? absl::StrFormat("%.0f", point.samples_per_s()) : "-",
                     group ? "-" : absl::StrFormat("%.2f %%", 100 * point.accuracy())});
     first = i + 1;
   }

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
+#include "client/history/series_name.h"
 
 namespace hooke {
 namespace {
@@ -19,10 +19,6 @@ int64_t BeginOf(const PlottedJob& job) {
 double XOf(const v1::HistoryPoint& point, PlotAxis axis, int64_t begin) {
   if (axis == PlotAxis::kSteps) return static_cast<double>(point.step());
   return static_cast<double>(point.unix_ms() - begin) / 1000;
-}
-
-bool SameSeries(const v1::HistoryPoint& a, const v1::HistoryPoint& b) {
-  return a.has_group() == b.has_group() && a.group() == b.group();
 }
 
 }  // namespace
@@ -43,7 +39,7 @@ std::vector<Curve> LossCurves(const std::vector<PlottedJob>& jobs, PlotAxis axis
         const size_t of_one = curve.center ? 0 : size_t{point.group()} + 1;
         curve.color = jobs.size() > 1 ? j : of_one;
         if (jobs.size() > 1 && !named) curve.label = jobs[j].job_id;
-        if (jobs.size() == 1 && begins) curve.label = curve.center ? "center" : absl::StrCat("group ", point.group());
+        if (jobs.size() == 1 && begins) curve.label = SeriesName(point);
         named = true;
       }
       curves.back().points.emplace_back(x, point.loss());

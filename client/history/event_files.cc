@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/history/series_name.h"
 #include "proto/event_file.pb.h"
 
 namespace hooke {
@@ -80,9 +81,7 @@ std::vector<EventFile> EventFiles(absl::string_view job_id, const std::vector<v1
   std::vector<EventFile> files;
   const v1::HistoryPoint* before = nullptr;
   for (const v1::HistoryPoint& point : points) {
-    if (before == nullptr || before->has_group() != point.has_group() || before->group() != point.group()) {
-      files.push_back(Begin(job_id, point));
-    }
+    if (before == nullptr || !SameSeries(*before, point)) files.push_back(Begin(job_id, point));
     AppendRecord(EventOf(point), files.back().content);
     before = &point;
   }

@@ -31,6 +31,17 @@ void Widen(Range& range, double value) {
   range.high = std::max(range.high, value);
 }
 
+Range RangeOfX(const std::vector<Curve>& losses, const std::vector<Curve>& accuracies) {
+  Range x;
+  for (const std::vector<Curve>* curves : {&losses, &accuracies}) {
+    for (const Curve& curve : *curves) {
+      Widen(x, curve.points.front().first);
+      Widen(x, curve.points.back().first);
+    }
+  }
+  return x;
+}
+
 // Where a panel's values are on the page.
 struct Panel {
   double top = 0;
@@ -98,7 +109,8 @@ void DrawLegend(const Panel& panel, const std::vector<Curve>& curves, std::strin
   }
 }
 
-// Returns the unit of time in which the axis has small numbers, and divides the curves' seconds by it.
+// Divides the curves' seconds by a unit of time in which they are small numbers. Returns the axis's title, with the
+// unit.
 std::string ScaleTime(double longest, std::vector<Curve>& losses, std::vector<Curve>& accuracies) {
   const double unit = longest > 3 * 3600 ? 3600 : longest > 3 * 60 ? 60 : 1;
   for (std::vector<Curve>* curves : {&losses, &accuracies}) {
@@ -134,20 +146,12 @@ void Begin(double height, absl::string_view title, std::string& svg) {
 
 std::string HistorySvg(const std::vector<PlottedJob>& jobs, PlotAxis axis) {
   std::vector<Curve> losses = LossCurves(jobs, axis), accuracies = AccuracyCurves(jobs, axis);
-  Range x;
-  for (const std::vector<Curve>* curves : {&losses, &accuracies}) {
-    for (const Curve& curve : *curves) {
-      Widen(x, curve.points.front().first);
-      Widen(x, curve.points.back().first);
-    }
-  }
   if (losses.empty() && accuracies.empty()) return "";
+  Range x = RangeOfX(losses, accuracies);
   std::string x_title = "optimizer steps";
   if (axis == PlotAxis::kTime) {
-    const double longest = x.high;
-    x_title = ScaleTime(longest, losses, accuracies);
-    const double scale = longest > 3 * 3600 ? 3600 : longest > 3 * 60 ? 60 : 1;
-    x = {x.low / scale, x.high / scale};
+    x_title = ScaleTime(x.high, losses, accuracies);
+    x = RangeOfX(losses, accuracies);
   }
   const double panels = (losses.empty() ? 0 : 1) + (accuracies.empty() ? 0 : 1);
   std::string svg;

@@ -134,7 +134,8 @@ absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std
                                             absl::FormatDuration(options_.store_timeout),
                                             ": check the coordinator's disk, then try again"));
   }
-  absl::StatusOr<std::map<SeriesKey, StoredSeries>> read = histories_read_.at(job_id);
+  // Another reader of the same job asks again.
+  const absl::StatusOr<std::map<SeriesKey, StoredSeries>> read = std::move(histories_read_.extract(job_id).mapped());
   if (!read.ok()) return read.status();
   for (const auto& [series, stored] : *read) {
     for (const HistoryPoint& point : stored.older) points.push_back(ToMessage(series, point));
