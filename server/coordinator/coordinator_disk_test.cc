@@ -55,8 +55,8 @@ TEST_F(CoordinatorDiskTest, AFailingStoreStopsNothingThatNeedsNoStore) {
   EXPECT_EQ(Status(runs).state(), v1::JOB_STATE_RUNNING);
 }
 
-// What was reported five seconds before a SIGKILL is there afterwards, and the history goes on from it. An end keeps
-// it; a forgotten job has none.
+// Points that were reported five seconds before a SIGKILL are there afterwards, and the history goes on from them. The
+// history stays when the job ends, and is gone when the job is forgotten.
 TEST_F(CoordinatorDiskTest, AHistoryOutlivesTheCoordinator) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -1,9 +1,9 @@
 #ifndef HOOKE_SERVER_HISTORY_HISTORY_BOOK_H_
 #define HOOKE_SERVER_HISTORY_HISTORY_BOOK_H_
 
-// The histories of the jobs that run, in memory, and what of them waits to be stored. Those of jobs that have ended are
-// in the store only, so 10,000 of them cost no memory. Knows no threads, clocks or stores: the Coordinator calls it
-// under its mutex.
+// The histories of the jobs that run, in memory, and a list of the parts that wait to be stored. Histories of jobs that
+// have ended are in the store only, so 10,000 of them cost no memory. Knows no threads, clocks or stores: the
+// Coordinator calls it under its mutex.
 
 #include <cstdint>
 #include <functional>
@@ -24,7 +24,7 @@ namespace hooke {
 // The most points that are kept of one job, in all its series. A stored point takes at most 80 bytes, so a job takes
 // less than 2 MiB.
 constexpr size_t kJobPointsMax = 24576;
-// What has changed is stored at most this often.
+// The time between two writes to the store is at least this long.
 constexpr absl::Duration kHistoryEvery = absl::Seconds(3);
 
 // A new point of a job's history.

@@ -118,7 +118,7 @@ TEST(HistoryBookTest, AJobTakesLessThanTwoMebibytes) {
   }
 }
 
-// What is stored at most every three seconds brings the same points back.
+// Records are stored at most every three seconds. A history that is loaded from them has the same points.
 TEST(HistoryBookTest, ComesBackFromItsRecords) {
   HistoryBook book, again;
   for (int64_t second = 1; second <= 300; ++second) {
@@ -140,7 +140,7 @@ TEST(HistoryBookTest, ComesBackFromItsRecords) {
   EXPECT_DOUBLE_EQ(before[302].accuracy(), 1.0 / 3);
 }
 
-// What could not be stored waits again. A job that has ended leaves the memory once all of it is stored.
+// After a failed write the same records wait again. A job that has ended leaves the memory once its records are stored.
 TEST(HistoryBookTest, LeavesTheMemoryOnceItIsStored) {
   HistoryBook book;
   const auto ended = [](const std::string& job_id) { return job_id == "j-1"; };

@@ -14,7 +14,7 @@ bool SameLoss(double a, double b) { return a == b || (std::isnan(a) && std::isna
 std::vector<HistoryPoint> Thinned(std::vector<HistoryPoint> points, size_t points_max) {
   const size_t newest = points_max / 3;
   while (points.size() > points_max) {
-    // Of the points that may go, that one goes whose neighbors are closest to each other.
+    // Removes the point whose two neighbors are closest to each other. The first and the newest points are not removed.
     const size_t end = points.size() - std::max<size_t>(newest, 1);
     size_t best = 1;
     for (size_t i = 2; i < end; ++i) {

@@ -12,8 +12,8 @@
 
 namespace hooke {
 
-// What a group, or the center, had reached at one time. HistoryPoint of proto/coordinator.proto says what the values
-// are.
+// The state of a group's training, or of the center, at one time. The message of this name in proto/coordinator.proto
+// explains the values.
 struct HistoryPoint {
   int64_t unix_ms = 0;
   uint64_t step = 0;

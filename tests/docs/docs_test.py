@@ -63,7 +63,7 @@ class Docs(unittest.TestCase):
 
     def test_every_flag_of_hooke_is_in_daemons_md(self):
         page = set(FLAG.findall(section((ROOT / "docs/daemons.md").read_text(), "hooke")))
-        commands = ["up", "submit", "jobs", "watch", "top", "doctor", "logs", "cancel", "forget", "nodes", "drain", "profile", "metrics", "plot", "bench", "export", "version", "completion"]
+        commands = ["up", "submit", "jobs", "watch", "top", "doctor", "logs", "cancel", "forget", "nodes", "drain", "profile", "metrics", "plot", "bench", "export", "export-tensorboard", "version", "completion"]
         flags = set().union(*(help_flags("hooke", command) for command in commands))
         self.assertEqual(flags - page, set())
 
