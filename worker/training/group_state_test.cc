@@ -44,7 +44,7 @@ class GroupStateTest : public ::testing::Test {
       options.sender.set_incarnation(incarnation);
       options.with_values = with_values;
       options.interval = absl::Seconds(10);
-      options.timeout = absl::Milliseconds(300);
+      options.timeout = absl::Seconds(3);
       options.clock = [this, looks = 0]() mutable { return now_ + per_look_ * looks++; };
       Reporter reporter{ReporterOptions()};
       GroupState state(options, groups[rank].get(), servers, &reporter);

@@ -116,17 +116,18 @@ inline RankState RunRank(const RankRun& run) {
   RankState state;
   std::unique_ptr<Model> model = run.make();
   const ModelLayout& layout = model->layout();
-  Arena arena = *Arena::Make(
+  absl::StatusOr<Arena> arena = Arena::Make(
       {.parameters = layout.parameter_values(), .buffers = layout.buffer_values(), .statistics = kGroupStepStatistics},
       [&](uint64_t values) -> absl::StatusOr<ArenaMemory> {
         absl::StatusOr<absl::Span<float>> memory = AllocateSharedValues<float>(*run.group, values);
         if (!memory.ok()) return memory.status();
         return ArenaMemory{*memory, nullptr};
       });
-  EXPECT_TRUE(model->Bind(arena).ok());
+  state.status = arena.ok() ? model->Bind(*arena) : arena.status();
+  if (!state.status.ok()) return state;
   model->Initialize(5);
   Reporter reporter{ReporterOptions()};
-  state.status = Train(run, arena, *model, reporter, &state);
+  state.status = Train(run, *arena, *model, reporter, &state);
   state.progress = reporter.Progress();
   return state;
 }
