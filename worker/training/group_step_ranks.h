@@ -72,7 +72,7 @@ struct RankRun {
   GroupStepOptions options;
   MakeTheModel make = Quadratic;
   int steps = 12;
-  absl::Duration collective_timeout = absl::Seconds(20);
+  absl::Duration collective_timeout = absl::Seconds(20);  // Of the training; making the group has its default.
 };
 
 // Makes one step of a model. Returns the ranks' mean loss.
@@ -126,6 +126,7 @@ inline RankState RunRank(const RankRun& run) {
   state.status = arena.ok() ? model->Bind(*arena) : arena.status();
   if (!state.status.ok()) return state;
   model->Initialize(5);
+  run.group->SetDeadline(run.collective_timeout);
   Reporter reporter{ReporterOptions()};
   state.status = Train(run, *arena, *model, reporter, &state);
   state.progress = reporter.Progress();
@@ -135,9 +136,7 @@ inline RankState RunRank(const RankRun& run) {
 // Runs a group of `ranks` threads and returns their results. `change` may make one rank's run differ from the others'.
 inline std::vector<RankState> RunGroup(int ranks, const RankRun& base,
                                        const std::function<void(int rank, RankRun&)>& change = nullptr) {
-  GroupOptions options;
-  options.deadline = base.collective_timeout;
-  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks, options);
+  const std::vector<std::unique_ptr<Group>> groups = MakeInProcessGroups(ranks);
   std::vector<RankState> states(ranks);
   RunRanks(ranks, [&](int rank) {
     RankRun run = base;
