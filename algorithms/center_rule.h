@@ -21,9 +21,12 @@ namespace hooke {
 struct Contribution {
   uint32_t group = 0;
   uint64_t sequence = 1;   // The group's steps so far; >= 1.
-  uint64_t steps = 1;      // The steps that this contribution stands for, which are its weight; >= 1.
+  uint64_t steps = 1;      // The steps that this contribution stands for; >= 1.
   uint64_t staleness = 0;  // Updates of the block since the group received it.
   absl::Span<const float> values;
+  // The samples of a step, as weights of the round's contributions; only their ratios count. In a round a contribution
+  // weighs steps * samples. > 0.
+  double samples = 1;
 };
 
 // How many groups and steps make a whole round. Under rules of distances (rule_facts.h), a smaller round moves the

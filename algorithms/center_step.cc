@@ -51,14 +51,17 @@ class CenterStep : public CenterRule {
     if (options_.relative_to_rate) rate = std::max(rate, kLeastRate * peak);
     const double scale = options_.relative_to_rate ? 1 / (rate / peak) : 1;
     double steps = 0;
-    for (const Contribution& each : from) steps += static_cast<double>(each.steps);
+    double weights = 0;
+    for (const Contribution& each : from) {
+      steps += static_cast<double>(each.steps);
+      weights += WeightOf(each);
+    }
     const RoundPart part = PartOf(from.size(), steps, block.whole);
     bool first = true;
     for (const Contribution& each : from) {
-      const double own = static_cast<double>(each.steps);
-      const float factor = static_cast<float>(scale * part.of_groups * Factor(own, steps));
-      const float share =
-          static_cast<float>(options_.traits.in_rounds ? part.of_groups * (own / steps) : options_.buffer_share);
+      const double own = WeightOf(each) / weights;
+      const float factor = static_cast<float>(scale * part.of_groups * Factor(each, weights));
+      const float share = static_cast<float>(options_.traits.in_rounds ? part.of_groups * own : options_.buffer_share);
       const auto put = first ? Scale : AddScaled;
       put(factor, each.values.first(block.parameters), gradient);
       put(share, each.values.subspan(block.parameters), buffers);
@@ -91,13 +94,15 @@ class CenterStep : public CenterRule {
     return part;
   }
 
-  // The weight of a contribution that stands for `steps` of the round's `total` steps.
-  double Factor(double steps, double total) const {
+  static double WeightOf(const Contribution& from) { return static_cast<double>(from.steps) * from.samples; }
+
+  // The factor of a contribution in a round whose contributions together weigh `weights`.
+  double Factor(const Contribution& from, double weights) const {
     switch (options_.mixing) {
       case Mixing::kMeanOfSums:
-        return 1 / total;
+        return from.samples / weights;
       case Mixing::kWeightedMean:
-        return steps / total;
+        return WeightOf(from) / weights;
       case Mixing::kSum:
         break;
     }

@@ -16,10 +16,10 @@
 
 namespace hooke {
 
-// How contributions v_g become one gradient. Each contribution v_g stands for s_g steps.
+// How contributions v_g become one gradient. Each contribution v_g stands for s_g steps of n_g samples.
 enum class Mixing {
-  kMeanOfSums,    // sum v_g / sum s_g: contributions are sums of gradients.
-  kWeightedMean,  // sum s_g v_g / sum s_g: contributions are distances.
+  kMeanOfSums,    // sum n_g v_g / sum n_g s_g: contributions are sums of gradients.
+  kWeightedMean,  // sum n_g s_g v_g / sum n_g s_g: contributions are distances.
   kSum,           // v, the value of the only contribution.
 };
 

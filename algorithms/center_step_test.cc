@@ -82,6 +82,7 @@ struct TestGroup {
   std::vector<double> anchor;
   uint64_t steps = 0;       // Steps so far.
   uint64_t steps_sent = 0;  // Steps when it last sent.
+  double samples = 1;       // Of each step, as a weight.
   uint64_t seen = 0;        // The version of the center in the group's last answer.
   // The last message and its answer, which is the center at that time. `waiting`: the group has not taken the answer
   // yet.
@@ -105,6 +106,7 @@ class Simulation {
     state_.resize(kValues * rule_->traits().state_values);
     groups_.resize(options_.groups);
     for (TestGroup& group : groups_) {
+      group.samples = 16 * (Below(4) + 1);
       group.rule = MakeGroupRule(options_.rule, {kValues, kParameters, {0, kValues}});
       group.x = center_;
       group.rule->Begin(group.x);
@@ -181,6 +183,7 @@ class Simulation {
     from.group = index;
     from.sequence = group.steps;
     from.steps = group.steps - group.steps_sent;
+    from.samples = group.samples;
     from.staleness = version_ - group.seen;
     from.values = group.sent;
     return from;
@@ -250,19 +253,20 @@ class Simulation {
 
   // Moves the reference center by the formulas of docs/rules/.
   void UpdateReference(absl::Span<const Contribution> from, double epoch) {
-    double steps = 0;
-    for (const Contribution& each : from) steps += static_cast<double>(each.steps);
+    const auto weight = [](const Contribution& each) { return each.samples * static_cast<double>(each.steps); };
+    double weights = 0;
+    for (const Contribution& each : from) weights += weight(each);
     std::vector<double> mean(kValues);
     for (const Contribution& each : from) {
       const std::vector<double>& sent = groups_[each.group].sent_should;
       for (uint64_t i = 0; i < kValues; ++i) {
         if (i >= kParameters) {
-          const double share = in_rounds() ? static_cast<double>(each.steps) / steps : 1.0 / options_.groups;
+          const double share = in_rounds() ? weight(each) / weights : 1.0 / options_.groups;
           mean[i] += share * sent[i];
         } else if (case_.formula == Formula::kDownpour) {
           mean[i] += sent[i];
         } else {
-          mean[i] += (distances() ? static_cast<double>(each.steps) : 1) * sent[i] / steps;
+          mean[i] += (distances() ? weight(each) : each.samples) * sent[i] / weights;
         }
       }
     }

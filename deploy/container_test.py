@@ -85,7 +85,8 @@ def libraries():
     """Returns the paths of all shared libraries of the system that the programs load."""
     paths = set()
     for program in PROGRAMS.iterdir():
-        if program.is_file() and os.access(program, os.X_OK):
+        # Beside the programs there is a batch script.
+        if program.is_file() and program.read_bytes()[:4] == b"\x7fELF":
             text = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
             paths |= set(re.findall(r"=> (/\S+)", text))
     return sorted(path for path in paths if not pathlib.Path(path).resolve().is_relative_to(PROGRAMS))

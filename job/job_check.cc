@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "job/file_manifest.h"
+#include "job/group_kinds.h"
 #include "job/job_field.h"
 #include "job/site_command.h"
 #include "job/visible_text.h"
@@ -32,8 +33,8 @@ bool Uses(const JobKey& key, const v1::JobSpec& job) {
 }
 
 // Checks a key whose field is a message.
-absl::Status CheckMessage(const JobKey& key, const v1::CommandSpec& command) {
-  absl::Status status = key.type == KeyType::kFiles ? CheckFileSet(command.files()) : CheckSites(command);
+absl::Status CheckMessage(const JobKey& key, const v1::JobSpec& job) {
+  absl::Status status = key.type == KeyType::kFiles ? CheckFileSet(job.command().files()) : CheckSites(job);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat(status.message(), "; must be ", AllowedText(key)));
 }
@@ -62,7 +63,7 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
                       absl::StrCat(value.text, " ", DoesNotApplyText(condition, Escaped(actual))),
                       {key.path, condition.key}};
   }
-  absl::Status status = IsMessage(key) ? CheckMessage(key, job.command()) : CheckKeyValue(key, value);
+  absl::Status status = IsMessage(key) ? CheckMessage(key, job) : CheckKeyValue(key, value);
   const bool is_path = key.type == KeyType::kPath || key.type == KeyType::kFolder;
   if (is_path && status.ok() && value.text[0] != '/') {
     status = absl::InvalidArgumentError(absl::StrCat(Quoted(value.text), " is not an absolute path"));
@@ -79,8 +80,15 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
     value.text = absl::StrCat(value.integer);
     status = CheckKeyValue(key, value);
   }
-  if (status.ok()) return std::nullopt;
-  return JobProblem{key.path, std::string(status.message()), {key.path}};
+  if (!status.ok()) return JobProblem{key.path, std::string(status.message()), {key.path}};
+  // Of a site, only what it asks of Slurm goes with a built-in network.
+  const JobKey& command = *FindJobKey("command");
+  if (key.type == KeyType::kSites && !job.command().sites().empty() && !IsGiven(command, job)) {
+    return JobProblem{key.path,
+                      absl::StrCat("only slurm means anything without ", command.path, ": remove the other keys"),
+                      {key.path, command.path}};
+  }
+  return std::nullopt;
 }
 
 std::string Remedied(absl::string_view what, const JobRelation& relation) {
@@ -133,6 +141,8 @@ std::optional<JobProblem> CheckRelation(const JobRelation& relation, const v1::J
   const JobKey& key = *FindJobKey(relation.key);
   if (!Uses(key, job) || !Applies(key, job)) return std::nullopt;
   if (!relation.values.empty() && !absl::c_linear_search(relation.values, GetField(key, job).text)) return std::nullopt;
+  // CheckKinds adds up the ranks of groups that are not alike.
+  if (relation.need == Need::kTimes && HasKinds(job)) return std::nullopt;
   if (!relation.unless.empty() && Uses(*FindJobKey(relation.unless), job)) return std::nullopt;
   const std::string what = CheckNeed(relation, key, job);
   if (what.empty()) return std::nullopt;
@@ -189,6 +199,7 @@ std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {
     problems.push_back(*std::move(problem));
   };
   for (const JobKey& key : JobKeys()) add(CheckValue(key, job));
+  for (JobProblem& problem : CheckKinds(job)) add(std::move(problem));
   for (const JobRelation& relation : JobRelations()) add(CheckRelation(relation, job));
   return problems;
 }

@@ -10,16 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "job/job_keys.h"
+#include "job/job_problem.h"
 #include "job/job_relations.h"
 #include "proto/job.pb.h"
 
 namespace hooke {
-
-struct JobProblem {
-  std::string key;                 // As in a job file: "train.epochs".
-  std::string message;             // The fault and the allowed values, escaped: "0 is out of range; must be ...".
-  std::vector<std::string> about;  // The keys whose values cause the problem; `key` is one of them.
-};
 
 // Returns the job's problems: first the wrong values, in the order of the keys, then the values that do not go
 // together. A problem that follows from an earlier one is left out. An empty list means that the job can be taken.

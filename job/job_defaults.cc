@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/rule_facts.h"
+#include "job/group_kinds.h"
 #include "job/job_check.h"
 #include "job/job_field.h"
 #include "job/job_keys.h"
@@ -50,6 +51,7 @@ void FillAveraging(double groups, v1::AveragingSpec& averaging) {
 
 v1::JobSpec FillDefaults(v1::JobSpec job) {
   FillPresets(job);
+  FillKinds(job);
   FillTrain(*job.mutable_train());
   FillAveraging(job.groups().count(), *job.mutable_averaging());
   return job;

@@ -95,7 +95,7 @@ KeyValue GetTexts(const JobKey& key, const v1::CommandSpec& command) {
 
 bool IsGiven(const JobKey& key, const v1::JobSpec& job) {
   if (key.type == KeyType::kFiles) return job.command().has_files();
-  if (key.type == KeyType::kSites) return !job.command().sites().empty();
+  if (key.type == KeyType::kSites) return HasSites(job);
   if (HasTexts(key)) return !GetTexts(key, job.command()).texts.empty();
   const std::vector<std::string> parts = PathParts(key.field);
   const Message& message = Inner(job, parts);
@@ -140,7 +140,7 @@ void SetField(const JobKey& key, const KeyValue& value, v1::JobSpec& job) {
 KeyValue GetField(const JobKey& key, const v1::JobSpec& job) {
   if (HasTexts(key)) return GetTexts(key, job.command());
   if (key.type == KeyType::kFiles) return {FilesText(job.command().files()), {}, 0, 0, false};
-  if (key.type == KeyType::kSites) return {SitesText(job.command()), {}, 0, 0, false};
+  if (key.type == KeyType::kSites) return {SitesText(job), {}, 0, 0, false};
   const std::vector<std::string> parts = PathParts(key.field);
   const Message& message = Inner(static_cast<const Message&>(job), parts);
   const google::protobuf::Reflection& reflection = *message.GetReflection();

@@ -99,7 +99,7 @@ std::string AllowedText(const JobKey& key) {
       return absl::StrCat("a list of 1 to ", kFilesMax, " relative paths without \"..\"");
     case KeyType::kSites:
       return absl::StrCat("a map of at most ", kSitesMax,
-                          " sites, each to a map with interpreter or virtual_environment, and environment");
+                          " sites, each to a map with interpreter or virtual_environment, environment, and slurm");
   }
   return "";
 }

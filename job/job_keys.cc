@@ -155,9 +155,10 @@ std::vector<JobKey> CommandKeys() {
       OnlyWith(kCommand, InField("command.files", Text(KeyType::kFiles, "files", "(none)",
                                                        "Files and folders with all that they hold, which each group "
                                                        "gets a copy of: [files](commands.md#files)."))),
-      OnlyWith(kCommand, InField("command.sites", Text(KeyType::kSites, "sites", "(none)",
-                                                       "The Python and the variables of a site, by its name: "
-                                                       "[sites](commands.md#sites)."))),
+      InField("command.sites", Text(KeyType::kSites, "sites", "(none)",
+                                    "By a site's name: the Python and the variables of a [command "
+                                    "there](commands.md#sites), and what its batch jobs ask of "
+                                    "[Slurm](deploy.md#a-site-in-slurm).")),
   };
 }
 

@@ -1,7 +1,8 @@
 #ifndef HOOKE_JOB_SITE_COMMAND_H_
 #define HOOKE_JOB_SITE_COMMAND_H_
 
-// The key `sites` of a job with a command: the interpreter and the environment of each site. Pure.
+// The key `sites` of a job: the interpreter and the environment of each site, for jobs with a command, and what its
+// batch jobs ask of Slurm. Pure.
 
 #include <cstddef>
 #include <string>
@@ -15,8 +16,11 @@ namespace hooke {
 
 constexpr size_t kSitesMax = 64;
 
-// Checks the SiteSpecs of a command. INVALID_ARGUMENT names the fault, and the site if one is wrong.
-absl::Status CheckSites(const v1::CommandSpec& command);
+// Whether the job says anything about a site.
+bool HasSites(const v1::JobSpec& job);
+
+// Checks the job's SiteSpecs and SlurmSpecs. INVALID_ARGUMENT names the fault, and the site if one is wrong.
+absl::Status CheckSites(const v1::JobSpec& job);
 
 // Whether a command's first word is one that a site's interpreter replaces: "python", "python3" or "python3.N".
 bool NamesPython(absl::string_view program);
@@ -31,7 +35,7 @@ struct SiteCommand {
 SiteCommand CommandAtSite(const v1::CommandSpec& command, const std::string& site, const std::string& path);
 
 // Returns the sites for people, in the order of names: "cloud, hpc".
-std::string SitesText(const v1::CommandSpec& command);
+std::string SitesText(const v1::JobSpec& job);
 
 }  // namespace hooke
 

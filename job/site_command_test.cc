@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 
 namespace hooke {
@@ -25,10 +29,16 @@ v1::CommandSpec Command() {
   return command;
 }
 
+v1::JobSpec JobOf(v1::CommandSpec command) {
+  v1::JobSpec job;
+  *job.mutable_command() = std::move(command);
+  return job;
+}
+
 TEST(SiteCommandTest, ASiteReplacesTheInterpreter) {
   const v1::CommandSpec command = Command();
-  EXPECT_TRUE(CheckSites(command).ok());
-  EXPECT_EQ(SitesText(command), "cloud, hpc");
+  EXPECT_TRUE(CheckSites(JobOf(command)).ok());
+  EXPECT_EQ(SitesText(JobOf(command)), "cloud, hpc");
   const SiteCommand elsewhere = CommandAtSite(command, "default", "/bin");
   EXPECT_THAT(elsewhere.arguments, ElementsAre("python3", "train.py"));
   EXPECT_THAT(elsewhere.variables, ElementsAre("LEVEL=1"));
@@ -80,11 +90,47 @@ TEST(SiteCommandTest, WrongSitesAreNamed) {
                          {"s", variable, "site s environment: PMI_RANK is refused"}}) {
     v1::CommandSpec command = Command();
     (*command.mutable_sites())[wrong.name] = wrong.site;
-    EXPECT_THAT(std::string(CheckSites(command).message()), HasSubstr(wrong.fault));
+    EXPECT_THAT(std::string(CheckSites(JobOf(command)).message()), HasSubstr(wrong.fault));
   }
   v1::CommandSpec command = Command();
   for (int i = 0; i < 64; ++i) (*command.mutable_sites())[absl::StrCat("s", i)].set_interpreter("/a");
-  EXPECT_THAT(std::string(CheckSites(command).message()), HasSubstr("has 66 sites"));
+  EXPECT_THAT(std::string(CheckSites(JobOf(command)).message()), HasSubstr("has 66 sites"));
+}
+
+// What a job asks of Slurm becomes flags of sbatch, so no value may be more than one flag's value.
+TEST(SiteCommandTest, WhatIsAskedOfSlurmIsChecked) {
+  v1::JobSpec job;
+  EXPECT_FALSE(HasSites(job));
+  v1::SlurmSpec& slurm = (*job.mutable_slurm())["hpc"];
+  EXPECT_THAT(std::string(CheckSites(job).message()), HasSubstr("site hpc slurm asks for nothing"));
+  slurm.set_partition("long,short");
+  slurm.set_account("physics-2");
+  slurm.set_qos("high");
+  slurm.set_time("1-00:00:00");
+  slurm.set_constraint("(ib|opa)&rack[1-4]*2");
+  slurm.set_cpus_per_task(1024);
+  slurm.set_memory_per_cpu("500M");
+  EXPECT_TRUE(CheckSites(job).ok()) << CheckSites(job);
+  EXPECT_TRUE(HasSites(job));
+  EXPECT_EQ(SitesText(job), "hpc");
+  struct Case {
+    void (*change)(v1::SlurmSpec&);
+    const char* fault;
+  };
+  for (const Case& wrong : std::vector<Case>{
+           {[](v1::SlurmSpec& of) { of.set_partition("a b"); }, "slurm: partition \"a b\" is not a name"},
+           {[](v1::SlurmSpec& of) { of.set_account("a\n"); }, "slurm: account"},
+           {[](v1::SlurmSpec& of) { of.set_qos(std::string(65, 'q')); }, "slurm: qos"},
+           {[](v1::SlurmSpec& of) { of.set_time("tomorrow"); }, "slurm: time \"tomorrow\" is not a time"},
+           {[](v1::SlurmSpec& of) { of.set_time("-1"); }, "slurm: time"},
+           {[](v1::SlurmSpec& of) { of.set_constraint("a b"); }, "slurm: constraint"},
+           {[](v1::SlurmSpec& of) { of.set_cpus_per_task(1025); }, "slurm: cpus_per_task 1025 is out of range"},
+           {[](v1::SlurmSpec& of) { of.set_memory_per_cpu("G"); }, "slurm: memory_per_cpu \"G\" is not a size"},
+           {[](v1::SlurmSpec& of) { of.set_memory_per_cpu("4GB"); }, "slurm: memory_per_cpu"}}) {
+    v1::JobSpec changed = job;
+    wrong.change((*changed.mutable_slurm())["hpc"]);
+    EXPECT_THAT(std::string(CheckSites(changed).message()), HasSubstr(wrong.fault));
+  }
 }
 
 }  // namespace

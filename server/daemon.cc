@@ -18,6 +18,7 @@
 #include "server/coordinator/job_log.h"
 #include "server/coordinator/profile_store.h"
 #include "server/coordinator/service.h"
+#include "server/dashboard/dashboard.h"
 #include "server/job_files/file_store.h"
 #include "server/listen_address.h"
 #include "server/metrics/server_metrics.h"
@@ -183,6 +184,17 @@ absl::Status ServerDaemon::OpenMetrics() {
   return absl::OkStatus();
 }
 
+absl::Status ServerDaemon::OpenDashboard() {
+  if (options_.dashboard.empty()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<HttpServer>> dashboard =
+      ServeDashboard(options_.dashboard, options_.token, &coordinator_->coordinator());
+  if (!dashboard.ok()) return dashboard.status();
+  dashboard_ = *std::move(dashboard);
+  return absl::OkStatus();
+}
+
+std::string ServerDaemon::dashboard_address() const { return dashboard_ == nullptr ? "" : dashboard_->address(); }
+
 void ServerDaemon::CollectMetrics(MetricFamilies& families) const {
   DaemonFigures figures;
   figures.version = options_.version;
@@ -199,6 +211,7 @@ void ServerDaemon::CollectMetrics(MetricFamilies& families) const {
 std::string ServerDaemon::metrics_address() const { return metrics_ == nullptr ? "" : metrics_->address(); }
 
 absl::Status ServerDaemon::Stop() {
+  dashboard_.reset();
   metrics_.reset();
   heartbeat_.reset();
   if (coordinator_ != nullptr) coordinator_->Stop();
@@ -222,6 +235,7 @@ absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions 
   absl::Status status = daemon->OpenParameters();
   if (status.ok()) status = daemon->OpenCoordinator();
   if (status.ok()) status = daemon->OpenMetrics();
+  if (status.ok()) status = daemon->OpenDashboard();
   if (status.ok()) status = daemon->Listen();
   if (!status.ok()) return status;
   return daemon;

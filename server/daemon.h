@@ -41,6 +41,7 @@ struct ServerOptions {
   // center. Without a token, whoever reaches this server may call it.
   ClusterToken token;
   std::string metrics;    // HOST:PORT where metrics are served over HTTP; empty: nowhere.
+  std::string dashboard;  // HOST:PORT where a coordinator serves its web page; empty: nowhere.
   std::string state_dir;  // Made if necessary; no other server may use it.
   absl::Duration snapshot_interval = absl::Seconds(30);
   uint64_t max_message_bytes = uint64_t{16} << 20;
@@ -75,6 +76,8 @@ class ServerDaemon {
   const std::string& address() const { return address_; }
   // HOST:PORT where metrics are served; empty: nowhere.
   std::string metrics_address() const;
+  // HOST:PORT where the web page is served; empty: nowhere.
+  std::string dashboard_address() const;
 
   // Ends all calls, writes the last snapshots and returns their first error. A second call does nothing and returns OK.
   // Call it from one thread.
@@ -88,6 +91,7 @@ class ServerDaemon {
   absl::Status Listen();
   absl::Status Advertise(uint16_t port);
   absl::Status OpenMetrics();
+  absl::Status OpenDashboard();
   void CollectMetrics(MetricFamilies& families) const;
 
   const ServerOptions options_;
@@ -99,8 +103,9 @@ class ServerDaemon {
   std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Heartbeat> heartbeat_;
-  std::unique_ptr<FolderSpace> space_;   // Null if there are no metrics.
-  std::unique_ptr<HttpServer> metrics_;  // The same. Destroyed first: its threads use the others.
+  std::unique_ptr<FolderSpace> space_;     // Null if there are no metrics.
+  std::unique_ptr<HttpServer> metrics_;    // The same. Destroyed before the others: its threads use them.
+  std::unique_ptr<HttpServer> dashboard_;  // Null without a web page. Destroyed before the others, too.
 };
 
 }  // namespace hooke

@@ -94,9 +94,12 @@ int Run(hooke::ServerCommandLine options) {
   logger->info("serving at {}", (*daemon)->address());
   const std::string metrics = (*daemon)->metrics_address();
   if (!metrics.empty()) logger->info("metrics at http://{}/metrics", metrics);
+  const std::string dashboard = (*daemon)->dashboard_address();
+  if (!dashboard.empty()) logger->info("dashboard at http://{}/", dashboard);
   if (!options.ready_file.empty()) {
     std::string ready = (*daemon)->address() + "\n";
     if (!metrics.empty()) ready += "metrics " + metrics + "\n";
+    if (!dashboard.empty()) ready += "dashboard " + dashboard + "\n";
     const absl::Status written = hooke::WriteWholeFile(options.ready_file, ready);
     if (!written.ok()) return Fail(written);
   }

@@ -45,9 +45,11 @@ void AddAddresses(Command& command, ServerCommandLine& options) {
            "Address that workers, users and the coordinator reach, where it differs from --listen")
       .Check(CheckAddress)
       .Type("HOST:PORT");
-  command.Add("--coordinator", server.coordinator, "Join this coordinator; without it this server is the coordinator")
-      .Check(CheckDialed)
-      .Type("HOST:PORT");
+  Argument coordinator =
+      command
+          .Add("--coordinator", server.coordinator, "Join this coordinator; without it this server is the coordinator")
+          .Check(CheckDialed)
+          .Type("HOST:PORT");
   command
       .Add("--token-file", options.token_file,
            "File with the cluster's token, which every caller must have; without this flag, that of HOOKE_TOKEN_FILE; "
@@ -59,6 +61,13 @@ void AddAddresses(Command& command, ServerCommandLine& options) {
            "Serve metrics for Prometheus over HTTP at this address, not encrypted; port 0 picks a free one. If other "
            "machines reach it, they need the token, if there is one. Without this flag nothing is served")
       .Check(MetricsAddressFault)
+      .Type("HOST:PORT");
+  command
+      .Add("--dashboard", server.dashboard,
+           "Serve a web page of jobs and nodes over HTTP at this address, not encrypted; port 0 picks a free one. It "
+           "asks for the cluster's token, if there is one. Without this flag nothing is served")
+      .Check(CheckAddress)
+      .Excludes(coordinator)
       .Type("HOST:PORT");
 }
 
@@ -120,8 +129,8 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
 std::string Describe(const ServerCommandLine& options) {
   const ServerOptions& server = options.server;
   return absl::StrCat("listen=", server.listen, " advertise=", server.advertise, " coordinator=", server.coordinator,
-                      " token-file=", options.token_file, " metrics=", server.metrics, " state-dir=", server.state_dir,
-                      " ready-file=", options.ready_file,
+                      " token-file=", options.token_file, " metrics=", server.metrics, " dashboard=", server.dashboard,
+                      " state-dir=", server.state_dir, " ready-file=", options.ready_file,
                       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
                       " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,
                       " keep-jobs=", absl::FormatDuration(server.keep_jobs), " keep-bytes=", server.keep_bytes,

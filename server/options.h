@@ -13,7 +13,8 @@ namespace hooke {
 struct ServerCommandLine {
   ServerOptions server;    // All but its token, logger and on_saved.
   std::string token_file;  // ServerOptions.token is read from it; empty: no token.
-  // Gets "HOST:PORT\n" once the server serves, and "metrics HOST:PORT\n" if there are metrics; empty: no file.
+  // Gets "HOST:PORT\n" once the server serves, "metrics HOST:PORT\n" if there are metrics, and "dashboard HOST:PORT\n"
+  // if there is a web page; empty: no file.
   std::string ready_file;
   std::string log_level = "info";
 };

@@ -19,7 +19,8 @@ TEST(OptionsTest, HasDefaults) {
   const ParsedCommandLine parsed = Parse({});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
-            "listen=127.0.0.1:7411 advertise= coordinator= token-file= metrics= state-dir=/home/user/.hooke/server "
+            "listen=127.0.0.1:7411 advertise= coordinator= token-file= metrics= dashboard= "
+            "state-dir=/home/user/.hooke/server "
             "ready-file= "
             "snapshot-interval=30s "
             "lease=10s finished-jobs-max=1000 keep-jobs=inf keep-bytes=0 files-max-bytes=1073741824 "
@@ -34,13 +35,13 @@ TEST(OptionsTest, ReadsEveryFlag) {
              "--keep-jobs=720h", "--keep-bytes=1000", "--files-max-bytes=11", "--files-total-bytes=12",
              "--max-message-bytes=200000", "--max-center-bytes=5", "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
-  EXPECT_EQ(
-      Describe(*parsed.run),
-      "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 token-file=/t metrics=[::]:9 state-dir=/s ready-file=/r "
-      "snapshot-interval=1m30s "
-      "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 files-max-bytes=11 "
-      "files-total-bytes=12 max-message-bytes=200000 max-center-bytes=5 "
-      "log-level=warning");
+  EXPECT_EQ(Describe(*parsed.run),
+            "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 token-file=/t metrics=[::]:9 dashboard= state-dir=/s "
+            "ready-file=/r "
+            "snapshot-interval=1m30s "
+            "lease=5s finished-jobs-max=7 keep-jobs=720h keep-bytes=1000 files-max-bytes=11 "
+            "files-total-bytes=12 max-message-bytes=200000 max-center-bytes=5 "
+            "log-level=warning");
 }
 
 // The words of --log-level are those of hooke-worker, and the logger knows them.

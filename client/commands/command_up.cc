@@ -6,6 +6,7 @@
 #include "client/commands/left_run.h"
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
+#include "wire/host_port.h"
 
 namespace hooke {
 namespace {
@@ -37,6 +38,10 @@ std::string MetricsText(const LocalCluster& cluster) {
                       "\n             for Prometheus: ", cluster.metrics_targets(), "\n");
 }
 
+std::string DashboardText(const LocalCluster& cluster) {
+  return cluster.dashboard().empty() ? "" : absl::StrCat("dashboard    http://", cluster.dashboard(), "/\n");
+}
+
 void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, const LocalClusterOptions& options,
                   bool default_folder) {
   std::string flag = default_folder ? "" : absl::StrCat(" --coordinator ", cluster.coordinator());
@@ -45,7 +50,7 @@ void PrintCluster(const Invocation& invocation, const LocalCluster& cluster, con
                   << "servers      " << absl::StrJoin(cluster.server_addresses(), ", ") << "\n"
                   << "workers      " << cluster.workers() << " with " << options.slots
                   << (options.slots == 1 ? " slot" : " slots") << " each\n"
-                  << HostsText(cluster, options) << MetricsText(cluster) << "logs         "
+                  << HostsText(cluster, options) << MetricsText(cluster) << DashboardText(cluster) << "logs         "
                   << (std::filesystem::path(options.state_dir) / "logs").string() << "\n\n"
                   << "Train:   hooke submit deploy/jobs/fashion.yaml --watch" << flag << "\n"
                   << "Look:    hooke jobs" << flag << "\n"
@@ -131,6 +136,13 @@ void AddUpCommand(Command& program, Invocation& invocation) {
       "--metrics", options->metrics,
       "Each daemon serves metrics for Prometheus over HTTP, on a free port. DIR/metrics.json names the ports for "
       "its file_sd_configs");
+  options->dashboard = true;
+  command
+      .Add("--dashboard", options->dashboard_address,
+           "Where the coordinator serves its web page. Default: a free port of 127.0.0.1, or of the first host with "
+           "--hosts; it is printed")
+      .Check([](const std::string& text) { return std::string(ParseHostPort(text).status().message()); })
+      .Type("HOST:PORT");
   command
       .Add("--state-dir", options->state_dir,
            "Folder for jobs, snapshots and logs; one cluster at a time. Default: $HOME/.hooke/up, where other "

@@ -142,14 +142,28 @@ TEST_F(UpTest, TellsWhereMetricsAre) {
   EXPECT_FALSE(fs::exists(targets));
 }
 
+// The coordinator alone is told to serve its web page, at the address of the flag. `up` prints where it is.
+TEST_F(UpTest, TellsWhereTheDashboardIs) {
+  const std::string with_page = absl::StrReplaceAll(
+      kDaemon, {{"> \"$ready.new\" &&", "> \"$ready.new\" && echo \"dashboard 127.0.0.1:7480\" >> \"$ready.new\" &&"}});
+  WriteProgram("hooke-server", with_page);
+  Program up(Up({"--dashboard", "127.0.0.1:7480", "--servers", "2", "--workers", "1"}));
+  ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;
+  EXPECT_THAT(LogOf("server-1"), HasSubstr(" --dashboard 127.0.0.1:7480"));
+  EXPECT_THAT(LogOf("server-2"), ::testing::Not(HasSubstr("--dashboard")));
+  up.Signal(SIGINT);
+  EXPECT_THAT(up.Wait().out, HasSubstr("dashboard    http://127.0.0.1:7480/\n"));
+}
+
 // A whole cluster starts with the given flags and prints its address. Ctrl-C stops all its daemons.
 TEST_F(UpTest, StartsAndStops) {
   Program up(Up({"--slots", "3"}));
   ASSERT_TRUE(up.Prints("Ctrl-C here", absl::Seconds(20))) << up.Wait(absl::ZeroDuration()).err;
   const std::optional<std::string> coordinator = RunningClusterAddress(state_);
   ASSERT_TRUE(coordinator.has_value());
-  EXPECT_EQ(LogOf("server-1"), absl::StrCat("started with --listen 127.0.0.1:0 --state-dir ", state_,
-                                            "/server-1 --ready-file ", state_, "/server-1.ready\n"));
+  EXPECT_EQ(LogOf("server-1"),
+            absl::StrCat("started with --listen 127.0.0.1:0 --state-dir ", state_, "/server-1 --ready-file ", state_,
+                         "/server-1.ready --dashboard 127.0.0.1:0\n"));
   EXPECT_THAT(LogOf("server-2"), HasSubstr(absl::StrCat(" --coordinator ", *coordinator)));
   EXPECT_EQ(LogOf("worker-2"), absl::StrCat("started with --coordinator ", *coordinator,
                                             " --name worker-2 --site local --slots 3 --bind none --state-dir ", state_,

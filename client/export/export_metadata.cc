@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "client/text/job_text.h"
 #include "job/command.h"
+#include "job/group_kinds.h"
 #include "wire/model_metadata.h"
 
 namespace hooke {
@@ -64,6 +65,7 @@ Metadata ExportMetadata(const v1::JobStatus& job, const v1::Layout& layout) {
   metadata.emplace_back("rule", absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(averaging.rule())));
   metadata.emplace_back("groups", absl::StrCat(job.spec().groups().count()));
   metadata.emplace_back("ranks", absl::StrCat(job.spec().groups().ranks()));
+  if (HasKinds(job.spec())) metadata.emplace_back("group_kinds", GroupsText(job.spec()));
   if (!HasCommand(job.spec())) metadata.emplace_back("epochs", absl::StrCat(job.spec().train().epochs()));
   if (job.has_center()) AddCenter(job.center(), metadata);
   AddProgress(job, metadata);

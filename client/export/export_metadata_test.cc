@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "client/fake_servers.h"
 
@@ -69,6 +70,25 @@ TEST(ExportMetadata, SaysWhatTheModelIs) {
                                                      Pair("center_test_samples", "10000"),
                                                      Pair("center_epoch", "6"),
                                                      Pair("center_step", "1404")}));
+}
+
+// Where groups differ, their kinds are listed. Where they are all alike, `groups` and `ranks` say everything.
+TEST(ExportMetadata, ListsKindsOnlyWhereGroupsDiffer) {
+  v1::JobStatus job = SucceededJob("fashion-1");
+  EXPECT_THAT(Texts(job, Described()), Not(Contains(Key("group_kinds"))));
+  v1::GroupsSpec& groups = *job.mutable_spec()->mutable_groups();
+  groups.set_count(3);
+  groups.set_ranks(4);
+  for (const auto& [site, count, ranks] : {std::tuple("hpc", 1, 4), std::tuple("cloud", 2, 1)}) {
+    v1::GroupKind& kind = *groups.add_kinds();
+    kind.set_site(site);
+    kind.set_count(count);
+    kind.set_ranks(ranks);
+    kind.set_batch_size(job.spec().train().batch_size());
+  }
+  EXPECT_THAT(Texts(job, Described()),
+              IsSupersetOf({Pair("group_kinds", "1 group x 4 ranks at hpc, 2 groups x 1 rank at cloud"),
+                            Pair("groups", "3"), Pair("ranks", "4")}));
 }
 
 // A command has its own epochs, and no network that Hooke knows by name.

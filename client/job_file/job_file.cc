@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "client/job_file/key_names.h"
 #include "client/job_file/read_text.h"
 #include "client/job_file/yaml_document.h"
+#include "client/job_file/yaml_groups.h"
 #include "client/job_file/yaml_sites.h"
 #include "client/job_file/yaml_texts.h"
 #include "client/text/near_name.h"
@@ -64,6 +66,7 @@ class JobFileParser {
     int line;
   };
   static constexpr char kTop[] = "(top)";
+  static constexpr char kGroups[] = "groups";
 
   void Add(int line, absl::string_view key, absl::string_view what) {
     problems_.push_back({line, absl::StrCat(key, ": ", what)});
@@ -93,6 +96,10 @@ class JobFileParser {
         RefuseDotted(line, section, path);
       } else if (IsSection(path)) {
         lines_[path] = line;
+        if (path == kGroups && entry.second.IsSequence()) {
+          CollectKinds(entry.second);
+          continue;
+        }
         if (HasTag(entry.second)) Add(line, path, TagProblem(entry.second));
         if (entry.second.IsMap()) {
           Collect(entry.second, path);
@@ -108,6 +115,14 @@ class JobFileParser {
         Add(line, path, absl::StrCat("unknown key; ", AllowedIn(section), DidYouMean(section, name)));
       }
     }
+  }
+
+  // Reads `groups` as a list. As a map it is a section.
+  void CollectKinds(const YAML::Node& list) {
+    std::vector<LineProblem> problems = ReadGroupKinds(list, *job_.mutable_groups());
+    if (problems.empty()) return;
+    wrong_.insert(kGroups);
+    absl::c_move(problems, std::back_inserter(problems_));
   }
 
   // Reports a name with a dot. Such a name would reach into a section and could contradict it.
@@ -164,7 +179,7 @@ class JobFileParser {
 
   // Sets a key whose field is a message.
   absl::Status SetMessage(const JobKey& key, const YAML::Node& value) {
-    if (key.type == KeyType::kSites) return ReadSites(key, value, *job_.mutable_command());
+    if (key.type == KeyType::kSites) return ReadSites(key, value, job_);
     absl::StatusOr<std::vector<std::string>> paths = ReadFilePaths(key, value);
     if (!paths.ok()) return paths.status();
     file_paths_ = *std::move(paths);

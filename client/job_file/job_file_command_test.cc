@@ -181,12 +181,36 @@ TEST(JobFileCommandTest, ReadsItsSites) {
                          {"{hpc: {interpreter: /a}, hpc: {interpreter: /b}}", "has \"hpc\" twice"},
                          {"{hpc: {environment: {A: [1]}}}", "environment \"A\" is not a text"},
                          {"{hpc: {environment: {HOOKE_START: x}}}", "HOOKE_START is refused"},
+                         {"{hpc: {slurm: {}}}", "site hpc slurm asks for nothing"},
+                         {"{hpc: {slurm: long}}", "site \"hpc\" slurm is not a map"},
+                         {"{hpc: {slurm: {nodes: 2}}}", "site \"hpc\" slurm has the unknown key \"nodes\""},
+                         {"{hpc: {slurm: {cpus_per_task: no}}}", "cpus_per_task \"no\" is not a number above 0"},
+                         {"{hpc: {slurm: {time: [1]}}}", "slurm time is not a text"},
                          {"{\"a b\": {interpreter: /a}}", "\"a b\" is not a site's name"}}) {
     EXPECT_THAT(ErrorOf(absl::StrCat("name: own\ncommand: [a]\nsites: ", wrong.text, "\n")),
                 testing::HasSubstr("job.yaml:3: sites: "));
     EXPECT_THAT(ErrorOf(absl::StrCat("name: own\ncommand: [a]\nsites: ", wrong.text, "\n")),
                 testing::HasSubstr(wrong.error));
   }
+}
+
+// What a site asks of Slurm goes with a command and without one; the other keys of a site need a command.
+TEST(JobFileCommandTest, ReadsWhatASiteAsksOfSlurm) {
+  const std::string site = "sites:\n  hpc: {slurm: {partition: long, time: '8:00:00', cpus_per_task: 2}}\n";
+  const std::string model = "name: own\nmodel: mlp\ndata: {train: /a, test: /b}\n";
+  for (const std::string& text : {absl::StrCat("name: own\ncommand: [python3]\n", site), absl::StrCat(model, site)}) {
+    const absl::StatusOr<JobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_TRUE(file->spec.command().sites().empty());
+    ASSERT_EQ(file->spec.slurm().size(), 1u);
+    const v1::SlurmSpec& slurm = file->spec.slurm().at("hpc");
+    EXPECT_EQ(slurm.partition(), "long");
+    EXPECT_EQ(slurm.time(), "8:00:00");
+    EXPECT_EQ(slurm.cpus_per_task(), 2u);
+  }
+  EXPECT_THAT(
+      ErrorOf(absl::StrCat(model, "sites: {hpc: {interpreter: /opt/python3}}\n")),
+      testing::HasSubstr("job.yaml:4: sites: only slurm means anything without command: remove the other keys"));
 }
 
 }  // namespace

@@ -92,7 +92,8 @@ std::string ValueOf(const JobKey& key, Chance& chance) {
     case KeyType::kFiles:
       return chance.OneIn(2) ? "[no-such-file.py, src/]" : "[../a]";
     case KeyType::kSites:
-      return chance.OneIn(2) ? "{hpc: {interpreter: /a}}" : "{hpc: {interpreter: a}, b: 1}";
+      if (chance.OneIn(2)) return "{hpc: {slurm: {time: 60, partition: long}}}";
+      return chance.OneIn(2) ? "{hpc: {interpreter: /a}}" : "{hpc: {interpreter: a, slurm: {time: x}}, b: 1}";
     default:
       return absl::StrCat("a", chance.Below(100));
   }

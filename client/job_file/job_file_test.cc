@@ -170,6 +170,53 @@ TEST(JobFileTest, ReadsTheTuning) {
   std::filesystem::remove_all(folder);
 }
 
+// `groups` may be a list of kinds.
+TEST(JobFileTest, ReadsKindsOfGroups) {
+  const std::string text = absl::StrCat(
+      kLeast, "groups:\n- {site: hpc, ranks: 4}\n- {site: cloud, count: 2, batch_size: 16}\n- {site: \"\"}\n");
+  const absl::StatusOr<v1::JobSpec> job = SpecOf(ParseJobFile(text, "job.yaml", "/jobs"));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->groups().count(), 4u);
+  EXPECT_EQ(job->groups().ranks(), 4u);
+  ASSERT_EQ(job->groups().kinds_size(), 3);
+  EXPECT_EQ(job->groups().kinds(0).ShortDebugString(), "count: 1 ranks: 4 site: \"hpc\" batch_size: 64");
+  EXPECT_EQ(job->groups().kinds(1).ShortDebugString(), "count: 2 ranks: 1 site: \"cloud\" batch_size: 16");
+  EXPECT_EQ(job->groups().kinds(2).ShortDebugString(), "count: 1 ranks: 1 batch_size: 64");
+}
+
+TEST(JobFileTest, SaysWhatIsWrongWithAKind) {
+  struct Case {
+    const char* groups;
+    const char* error;
+  };
+  const Case cases[] = {
+      {"[]", "job.yaml:4: groups: is a list of 0; must be a map, or a list of 1 to 64 kinds of groups"},
+      {"[2]", "job.yaml:4: groups: kind 1 is not a map; allowed here: count, ranks, site, batch_size"},
+      {"\n- {ranks: 2}\n- {rank: 2}\n",
+       "job.yaml:6: groups: kind 2 has the unknown key \"rank\"; allowed here: count, ranks, site, batch_size (did you "
+       "mean \"ranks\"?)"},
+      {"[{ranks: 0}]", "job.yaml:4: groups: kind 1: ranks: 0 is out of range; must be an integer from 1 to 16384"},
+      {"[{ranks: [1]}]", "job.yaml:4: groups: kind 1: ranks: is a list; must be an integer from 1 to 16384"},
+      {"[{ranks: }]", "job.yaml:4: groups: kind 1: ranks: has no value; must be an integer from 1 to 16384"},
+      {"[{ranks: 1, ranks: 2}]", "job.yaml:4: groups: kind 1: ranks: is given twice; keep one"},
+      {"[{site: \"a b\"}]",
+       "job.yaml:4: groups: kind 1: site: \"a b\" is not a site's name; must be empty, or 1 to 63 characters of A-Z, "
+       "a-z, "
+       "0-9, ., _ and -"},
+      {"!x [{ranks: 1}]", "job.yaml:4: groups: has the YAML tag \"!x\"; a job file has no tags: remove it"},
+      {"[{count: 1000}, {count: 1000}]",
+       "job.yaml:4: groups.count: 2000 is out of range; must be an integer from 1 to 1024"},
+      {"[{ranks: 16000}, {ranks: 400}]",
+       "job.yaml:4: groups: all groups together have 16400 ranks; must be at most 16384"},
+  };
+  for (const Case& c : cases) EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "groups: ", c.groups, "\n")), c.error);
+  const std::string command = "name: own\ncommand: [train]\ngroups: [{batch_size: 8}]\n";
+  EXPECT_EQ(
+      ErrorOf(command),
+      "job.yaml:3: groups: kind 1: batch_size: does not go with command, which has a batch size of its own: remove "
+      "it");
+}
+
 // The defaults of some keys depend on another key, such as the optimizer or the number of groups.
 TEST(JobFileTest, DefaultsFollowTheOptimizerAndTheNumberOfGroups) {
   const auto parse = [](absl::string_view more) {

@@ -1,9 +1,12 @@
 #include "client/job_file/yaml_sites.h"
 
 #include <filesystem>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/job_file/yaml_texts.h"
@@ -33,18 +36,50 @@ absl::Status ReadMap(const JobKey& key, const YAML::Node& node, const std::strin
   return absl::OkStatus();
 }
 
-absl::Status ReadSite(const JobKey& key, const std::string& name, const YAML::Node& node, v1::SiteSpec& site) {
-  const std::string what = absl::StrCat("site ", Quoted(name), " ");
+absl::Status ReadSlurm(const JobKey& key, const std::string& what, const YAML::Node& node, v1::SlurmSpec& slurm) {
+  const std::map<std::string, std::string*> texts = {{"partition", slurm.mutable_partition()},
+                                                     {"account", slurm.mutable_account()},
+                                                     {"qos", slurm.mutable_qos()},
+                                                     {"time", slurm.mutable_time()},
+                                                     {"constraint", slurm.mutable_constraint()},
+                                                     {"memory_per_cpu", slurm.mutable_memory_per_cpu()}};
   return ReadMap(key, node, what, [&](const std::string& field, const YAML::Node& value) -> absl::Status {
-    if (field == "environment") {
-      return ReadMap(key, value, absl::StrCat(what, "environment "),
-                     [&](const std::string& variable, const YAML::Node& text) {
-                       if (!text.IsScalar() || HasTag(text)) {
-                         return Wrong(key, absl::StrCat(what, "environment ", Quoted(variable), " is not a text"));
-                       }
-                       (*site.mutable_environment())[variable] = text.Scalar();
-                       return absl::OkStatus();
-                     });
+    const auto text = texts.find(field);
+    const bool cpus = field == "cpus_per_task";
+    if (text == texts.end() && !cpus) return Wrong(key, absl::StrCat(what, "has the unknown key ", Quoted(field)));
+    if (!value.IsScalar() || HasTag(value) || value.Scalar().empty()) {
+      return Wrong(key, absl::StrCat(what, field, " is not a text"));
+    }
+    if (!cpus) {
+      *text->second = value.Scalar();
+      return absl::OkStatus();
+    }
+    uint32_t number = 0;
+    if (!absl::SimpleAtoi(value.Scalar(), &number) || number == 0) {
+      return Wrong(key, absl::StrCat(what, field, " ", Quoted(value.Scalar()), " is not a number above 0"));
+    }
+    slurm.set_cpus_per_task(number);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReadEnvironment(const JobKey& key, const std::string& what, const YAML::Node& node, v1::SiteSpec& site) {
+  return ReadMap(key, node, what, [&](const std::string& variable, const YAML::Node& text) {
+    if (!text.IsScalar() || HasTag(text)) return Wrong(key, absl::StrCat(what, Quoted(variable), " is not a text"));
+    (*site.mutable_environment())[variable] = text.Scalar();
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReadSite(const JobKey& key, const std::string& name, const YAML::Node& node, v1::JobSpec& job) {
+  const std::string what = absl::StrCat("site ", Quoted(name), " ");
+  v1::SiteSpec site;
+  bool has_slurm = false;
+  absl::Status status = ReadMap(key, node, what, [&](const std::string& field, const YAML::Node& value) {
+    if (field == "environment") return ReadEnvironment(key, absl::StrCat(what, "environment "), value, site);
+    if (field == "slurm") {
+      has_slurm = true;
+      return ReadSlurm(key, absl::StrCat(what, "slurm "), value, (*job.mutable_slurm())[name]);
     }
     const bool interpreter = field == "interpreter";
     if (!interpreter && field != "virtual_environment") {
@@ -56,6 +91,8 @@ absl::Status ReadSite(const JobKey& key, const std::string& name, const YAML::No
     *(interpreter ? site.mutable_interpreter() : site.mutable_virtual_environment()) = value.Scalar();
     return absl::OkStatus();
   });
+  if (site.ByteSizeLong() > 0 || !has_slurm) (*job.mutable_command()->mutable_sites())[name] = std::move(site);
+  return status;
 }
 
 }  // namespace
@@ -89,12 +126,14 @@ absl::StatusOr<std::vector<std::string>> ReadFilePaths(const JobKey& key, const 
   return paths;
 }
 
-absl::Status ReadSites(const JobKey& key, const YAML::Node& node, v1::CommandSpec& command) {
-  absl::Status status = ReadMap(key, node, "", [&](const std::string& name, const YAML::Node& site) {
-    return ReadSite(key, name, site, (*command.mutable_sites())[name]);
-  });
-  if (status.ok()) status = CheckSites(command);
-  if (!status.ok()) command.clear_sites();
+absl::Status ReadSites(const JobKey& key, const YAML::Node& node, v1::JobSpec& job) {
+  absl::Status status = ReadMap(
+      key, node, "", [&](const std::string& name, const YAML::Node& site) { return ReadSite(key, name, site, job); });
+  if (status.ok()) status = CheckSites(job);
+  if (!status.ok()) {
+    job.mutable_command()->clear_sites();
+    job.clear_slurm();
+  }
   if (absl::StrContains(status.message(), "; must be ") || status.ok()) return status;
   return Wrong(key, status.message());
 }

@@ -22,8 +22,8 @@ absl::StatusOr<std::vector<std::string>> ReadFilePaths(const JobKey& key, const 
 // Checks one path of the key `files`, and returns it as ReadFilePaths does.
 absl::StatusOr<std::string> ToFilePath(const JobKey& key, const std::string& text);
 
-// Reads the key `sites` into `command`. INVALID_ARGUMENT: it is no map of sites; the message has the same form.
-absl::Status ReadSites(const JobKey& key, const YAML::Node& node, v1::CommandSpec& command);
+// Reads the key `sites` into `job`. INVALID_ARGUMENT: it is no map of sites; the message has the same form.
+absl::Status ReadSites(const JobKey& key, const YAML::Node& node, v1::JobSpec& job);
 
 }  // namespace hooke
 

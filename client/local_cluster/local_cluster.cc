@@ -178,12 +178,20 @@ std::string LocalCluster::RememberedAddress(int index) const {
   return fs::path(folder_.path()) / absl::StrCat(ServerName(index), ".address");
 }
 
+std::string LocalCluster::PageHost(int place) const {
+  return hosts_ != nullptr ? hosts_->Address(place % hosts_->count()) : "127.0.0.1";
+}
+
 absl::Status LocalCluster::StartServer(int index, const std::string& listen, Interrupts* interrupts) {
   const std::string name = ServerName(index);
   const DaemonPaths paths = PathsOf("hooke-server", name);
   const std::string coordinator_address = servers_.empty() ? "" : coordinator();
-  absl::StatusOr<Daemon> server =
-      StartDaemon(name, ServerArguments(paths, listen, coordinator_address), paths, index - 1);
+  std::vector<std::string> arguments = ServerArguments(paths, listen, coordinator_address);
+  if (servers_.empty() && options_.dashboard) {
+    const std::string& given = options_.dashboard_address;
+    arguments.insert(arguments.end(), {"--dashboard", given.empty() ? absl::StrCat(PageHost(0), ":0") : given});
+  }
+  absl::StatusOr<Daemon> server = StartDaemon(name, std::move(arguments), paths, index - 1);
   if (!server.ok()) return server.status();
   absl::StatusOr<std::string> address = WaitUntilReady(*server, interrupts);
   if (!address.ok()) return address.status();
@@ -217,14 +225,13 @@ absl::StatusOr<LocalCluster::Daemon> LocalCluster::StartDaemon(const std::string
   if (!options_.token_file.empty())
     options.arguments.insert(options.arguments.end(), {"--token-file", options_.token_file});
   if (options_.metrics) {
-    const std::string host = hosts_ != nullptr ? hosts_->Address(place % hosts_->count()) : "127.0.0.1";
-    options.arguments.insert(options.arguments.end(), {"--metrics", absl::StrCat(host, ":0")});
+    options.arguments.insert(options.arguments.end(), {"--metrics", absl::StrCat(PageHost(place), ":0")});
   }
   if (hosts_ != nullptr) options.arguments = hosts_->Inside(place % hosts_->count(), options.arguments);
   options.log_path = fs::path(folder_.path()) / "logs" / absl::StrCat(name, ".log");
   absl::StatusOr<Child> child = Child::Start(options);
   if (!child.ok()) return child.status();
-  return Daemon{name, "", "", options.log_path, paths.ready_file, *std::move(child)};
+  return Daemon{name, "", "", "", options.log_path, paths.ready_file, *std::move(child)};
 }
 
 absl::StatusOr<std::string> LocalCluster::WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const {
@@ -232,8 +239,12 @@ absl::StatusOr<std::string> LocalCluster::WaitUntilReady(Daemon& daemon, Interru
   while (true) {
     std::string ready = ReadLine(daemon.ready_file, 0);
     if (!ready.empty()) {
-      const std::string metrics = ReadLine(daemon.ready_file, 1);
-      daemon.metrics = std::string(absl::StripPrefix(metrics, "metrics "));
+      for (int line = 1; line <= 2; ++line) {
+        const std::string text = ReadLine(daemon.ready_file, line);
+        absl::string_view address = text;
+        if (absl::ConsumePrefix(&address, "metrics ")) daemon.metrics = std::string(address);
+        if (absl::ConsumePrefix(&address, "dashboard ")) daemon.dashboard = std::string(address);
+      }
       return ready;
     }
     if (const std::optional<std::string>& ended = daemon.child.Ended(); ended.has_value()) {

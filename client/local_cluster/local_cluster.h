@@ -5,7 +5,8 @@
 // thread may use it. Only this machine can reach the cluster.
 //
 // A daemon writes its --ready-file when it is ready. A server's file has the HOST:PORT where it listens in its first
-// line. A worker's file has any line. With metrics, the second line of each is "metrics HOST:PORT".
+// line. A worker's file has any line. With metrics, each has a line "metrics HOST:PORT"; with a web page, that of the
+// coordinator has a line "dashboard HOST:PORT".
 
 #include <memory>
 #include <optional>
@@ -33,6 +34,8 @@ struct LocalClusterOptions {
   std::string state_dir;                             // Absolute path.
   std::string programs_dir;                          // The folder of hooke-server and hooke-worker.
   bool metrics = false;                              // Each daemon serves metrics, on a free port.
+  bool dashboard = false;                            // The coordinator serves its web page.
+  std::string dashboard_address;                     // HOST:PORT where it does; empty: a free port of its host.
   std::string token_file;                            // Absolute path, passed to all daemons; empty: no token.
   absl::Duration start_timeout = absl::Seconds(30);  // Most time for each daemon to become ready.
   absl::Duration stop_grace =
@@ -73,6 +76,8 @@ class LocalCluster {
   // no token.
   bool allows_commands() const { return hosts_ == nullptr || !options_.token_file.empty(); }
 
+  // HOST:PORT of the coordinator's web page; empty without one.
+  const std::string& dashboard() const { return servers_.front().dashboard; }
   // The daemons' names and the HOST:PORT of their metrics; empty without metrics.
   std::vector<std::pair<std::string, std::string>> metrics_addresses() const;
   // A file that tells Prometheus of these addresses, in the format of its file_sd_configs. It exists only with metrics.
@@ -90,8 +95,9 @@ class LocalCluster {
  private:
   struct Daemon {
     std::string name;
-    std::string address;  // Servers only.
-    std::string metrics;  // HOST:PORT; empty without metrics.
+    std::string address;    // Servers only.
+    std::string metrics;    // HOST:PORT; empty without metrics.
+    std::string dashboard;  // HOST:PORT; empty without a web page.
     std::string log_path;
     std::string ready_file;
     Child child;
@@ -102,6 +108,8 @@ class LocalCluster {
       : options_(std::move(options)), folder_(std::move(folder)) {}
 
   absl::Status StartAll(Interrupts* interrupts);
+  // The host at which daemons of host `place` serve pages.
+  std::string PageHost(int place) const;
   // The path of the file that keeps a server's address for the next run.
   std::string RememberedAddress(int index) const;
   absl::Status StartServer(int index, const std::string& listen, Interrupts* interrupts);
@@ -109,7 +117,7 @@ class LocalCluster {
   // With virtual hosts, the daemon runs on host `place` modulo their number.
   absl::StatusOr<Daemon> StartDaemon(const std::string& name, std::vector<std::string> arguments,
                                      const DaemonPaths& paths, int place);
-  // Returns the first line of the ready file, and sets the daemon's `metrics`.
+  // Returns the first line of the ready file, and sets the daemon's `metrics` and `dashboard`.
   absl::StatusOr<std::string> WaitUntilReady(Daemon& daemon, Interrupts* interrupts) const;
   absl::Status WriteMetricsTargets() const;
   DaemonPaths PathsOf(const std::string& program, const std::string& name) const;

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "client/text/time_text.h"
 #include "job/command.h"
+#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "job/metric.h"
 
@@ -165,17 +166,18 @@ std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::Ti
 
 std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job) {
   if (job.state() != v1::JOB_STATE_RUNNING || job.groups().empty()) return std::nullopt;
-  const double samples_per_step = static_cast<double>(job.spec().groups().ranks()) * job.spec().train().batch_size();
+  const std::vector<uint64_t> samples = SamplesOfGroups(job.spec());
   double longest = 0;
   for (const v1::GroupStatus& group : job.groups()) {
     if (group.state() == v1::GROUP_STATE_FINISHED) continue;
+    // A command has no batch size, so its rate says nothing about its steps.
+    if (HasCommand(job.spec()) || group.group() >= samples.size()) return std::nullopt;
     const v1::RankProgress& progress = group.progress();
     const double left = static_cast<double>(progress.steps_total()) - static_cast<double>(progress.step());
-    const double seconds = left * samples_per_step / progress.samples_per_s();
+    const double seconds = left * static_cast<double>(samples[group.group()]) / progress.samples_per_s();
     const bool moves =
         group.state() == v1::GROUP_STATE_RUNNING && group.silences().empty() && progress.steps_total() > 0;
-    // A command has no batch size, so its rate says nothing about its steps.
-    if (!moves || samples_per_step == 0 || !(seconds >= 0) || seconds > 1e8) return std::nullopt;
+    if (!moves || !(seconds >= 0) || seconds > 1e8) return std::nullopt;
     longest = std::max(longest, seconds);
   }
   return absl::Seconds(longest);
@@ -217,8 +219,8 @@ std::string AveragingText(const v1::AveragingSpec& spec) {
 }
 
 std::string SpecText(const v1::JobSpec& spec) {
-  return absl::StrCat(Printable(TrainedText(spec)), ", ", Counted(spec.groups().count(), "group"), " x ",
-                      Counted(spec.groups().ranks(), "rank"), ", ", AveragingText(spec.averaging()));
+  return absl::StrCat(Printable(TrainedText(spec)), ", ", Printable(GroupsText(spec)), ", ",
+                      AveragingText(spec.averaging()));
 }
 
 std::string JobProgressText(const v1::JobStatus& job, absl::Time now) {

@@ -10,6 +10,7 @@ namespace {
 v1::JobStatus TwoGroups() {
   v1::JobStatus job;
   job.set_state(v1::JOB_STATE_RUNNING);
+  job.mutable_spec()->mutable_groups()->set_count(2);
   job.mutable_spec()->mutable_groups()->set_ranks(2);
   job.mutable_spec()->mutable_train()->set_batch_size(50);
   for (const double rate : {1000.0, 2000.0}) {
@@ -76,7 +77,7 @@ TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   job.mutable_groups(1)->mutable_progress()->set_step(5000);
   EXPECT_EQ(TimeLeft(job), std::nullopt);
   job = TwoGroups();
-  job.mutable_spec()->mutable_train()->clear_batch_size();  // As of a job with a command.
+  job.mutable_spec()->mutable_command()->add_arguments("train");
   EXPECT_EQ(TimeLeft(job), std::nullopt);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "client/text/job_text.h"
 #include "client/text/time_text.h"
+#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "job/metric.h"
 
@@ -75,6 +76,15 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
           {"silences", silences}};
 }
 
+ordered_json KindsToJson(const v1::JobSpec& spec) {
+  ordered_json kinds = ordered_json::array();
+  for (const v1::GroupKind& kind : KindsOf(spec)) {
+    kinds.push_back(
+        {{"groups", kind.count()}, {"ranks", kind.ranks()}, {"site", kind.site()}, {"batch_size", kind.batch_size()}});
+  }
+  return kinds;
+}
+
 ordered_json SpecToJson(const v1::JobSpec& spec) {
   return {{"model", spec.model().name()},
           {"command", std::vector<std::string>(spec.command().arguments().begin(), spec.command().arguments().end())},
@@ -85,6 +95,7 @@ ordered_json SpecToJson(const v1::JobSpec& spec) {
           {"batch_size", spec.train().batch_size()},
           {"groups", spec.groups().count()},
           {"ranks", spec.groups().ranks()},
+          {"kinds", KindsToJson(spec)},
           {"averaging", LowerName(v1::AveragingSpec::Rule_Name(spec.averaging().rule()))},
           {"interval", spec.averaging().interval()},
           {"delay", spec.averaging().delay()},
@@ -111,7 +122,7 @@ std::string DrainName(const v1::NodeStatus& node) {
   return LowerName(absl::StripPrefix(v1::Drain_Name(node.drain()), "DRAIN_"));
 }
 
-// Examples: "alive", "unusable", "draining", "avoided", "silent for 0:10, drained".
+// Examples: "alive", "unusable", "draining", "avoided", "only for a-1", "silent for 0:10, drained".
 std::string NodeStateText(const v1::NodeStatus& node, absl::Time now) {
   std::vector<std::string> words;
   if (!node.alive()) {
@@ -123,6 +134,7 @@ std::string NodeStateText(const v1::NodeStatus& node, absl::Time now) {
     words.push_back(node.slots_used() > 0 ? "draining" : "drained");
   }
   if (!node.avoided().empty()) words.push_back("avoided");
+  if (!node.only_job().empty()) words.push_back(absl::StrCat("only for ", Printable(node.only_job())));
   return words.empty() ? "alive" : absl::StrJoin(words, ", ");
 }
 
@@ -272,7 +284,8 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"interfaces", interfaces},
           {"mpi", node.mpi()},
           {"drain", DrainName(node)},
-          {"avoided", node.avoided()}};
+          {"avoided", node.avoided()},
+          {"only_job", node.only_job()}};
 }
 
 std::string DumpJson(const ordered_json& json, int indent) {

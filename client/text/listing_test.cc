@@ -167,6 +167,17 @@ TEST(ListingTest, NodesTableTellsWhyAWorkerIsAvoided) {
   EXPECT_EQ(NodeToJson(worker)["avoided"], worker.avoided());
 }
 
+// A worker that a batch system has started for one job says for which.
+TEST(ListingTest, NodesTableTellsWhoseAWorkerIs) {
+  v1::ListNodesResponse nodes;
+  v1::NodeStatus worker = Node(v1::NodeStatus::WORKER, "n0-7");
+  worker.set_only_job("fashion-1");
+  *nodes.add_nodes() = worker;
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()),
+              testing::HasSubstr("only for fashion-1"));
+  EXPECT_EQ(NodeToJson(worker)["only_job"], "fashion-1");
+}
+
 // The names in JSON are those of the protocol. States are words. Numbers that JSON cannot hold are null.
 TEST(ListingTest, JobAsJson) {
   v1::JobStatus job = RunningJob("fashion-1");

@@ -68,9 +68,12 @@ class SlurmCluster:
             self.daemon("slurmd", "-D", "-N", node)
         self.wait_for("two idle nodes", lambda: self.call("sinfo", "-h", "-o", "%T %D", check=False).split() == ["idle", "2"])
 
-    def daemon(self, *command):
-        with open(self.folder / f"{command[0]}.log", "ab") as log:
-            self.daemons.append(subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
+    def daemon(self, *command, **more):
+        """Starts a daemon, which `stop` ends, and returns it."""
+        with open(self.folder / f"{pathlib.Path(command[0]).name}.log", "ab") as log:
+            process = subprocess.Popen(command, env={**self.environment, **more}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.daemons.append(process)
+        return process
 
     def stop(self):
         for process in reversed(self.daemons):

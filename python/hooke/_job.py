@@ -30,19 +30,19 @@ def numbers(named: Mapping[str, Any], where: str) -> Dict[str, float]:
     return result
 
 
-def steps_per_epoch(samples: int, batch: int, accumulate: int, ranks: int, groups: int) -> int:
+def steps_per_epoch(samples: int, batch: int, accumulate: int, place) -> int:
     """Returns a group's steps in one pass of all groups over `samples` samples. The rest, which does not fill a step of all groups, is left out."""
-    return samples // (batch * accumulate * ranks * groups)
+    return samples // (batch * accumulate * place.ranks_of_all)
 
 
-def first_sample(step: int, part: int, batch: int, accumulate: int, rank: int, ranks: int, group: int, groups: int) -> int:
+def first_sample(step: int, part: int, batch: int, accumulate: int, place) -> int:
     """Returns where in the epoch's order the batch begins that a rank takes for the `part`-th backward of a step.
 
     A step of all groups takes one slice of the order. In it come the groups one after the other, in each of them the
     backward passes, and in each of these the ranks. So one group of two ranks takes in each pass what a single process
     takes with twice the batch.
     """
-    return (((step * groups + group) * accumulate + part) * ranks + rank) * batch
+    return ((step * place.ranks_of_all + place.ranks_before) * accumulate + part * place.ranks + place.rank) * batch
 
 
 class Job:
@@ -71,7 +71,7 @@ class Job:
     # ---- Where the rank is ----
 
     rank = property(lambda self: self._place.rank, doc="This rank's number in its group.")
-    ranks = property(lambda self: self._place.ranks, doc="Ranks of each group.")
+    ranks = property(lambda self: self._place.ranks, doc="Ranks of this group.")
     group = property(lambda self: self._place.group, doc="This group's number in the job.")
     groups = property(lambda self: self._place.groups, doc="Groups of the job; 1 without servers.")
     seed = property(lambda self: self._place.seed, doc="The job's seed, the same on all ranks of all groups.")

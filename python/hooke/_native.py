@@ -8,7 +8,7 @@ import pathlib
 import re
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
-API_VERSION = 4
+API_VERSION = 5
 HOST = -1
 PARAMETER, BUFFER = 0, 1
 TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
@@ -77,6 +77,8 @@ class Place(NamedTuple):
     sends_gradients: bool
     seed: int
     rule: str
+    ranks_before: int
+    ranks_of_all: int
 
 
 class Tensor(NamedTuple):
@@ -103,6 +105,8 @@ class _Place(ctypes.Structure):
         ("sends_gradients", ctypes.c_uint32),
         ("seed", ctypes.c_uint64),
         ("rule", ctypes.c_char_p),
+        ("ranks_before", ctypes.c_uint32),
+        ("ranks_of_all", ctypes.c_uint32),
     ]
 
 

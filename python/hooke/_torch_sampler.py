@@ -33,11 +33,11 @@ class Sampler(torch.utils.data.Sampler):
 
     def steps_per_epoch(self) -> int:
         job = self._job
-        steps = _job.steps_per_epoch(self._samples, self.batch_size, job.accumulate, job.ranks, job.groups)
+        steps = _job.steps_per_epoch(self._samples, self.batch_size, job.accumulate, job._place)
         if not steps:
             raise invalid(
                 f"sampler: {self._samples} samples do not fill one step: batch_size {self.batch_size} x accumulate {job.accumulate} x "
-                f"{job.ranks} ranks x {job.groups} groups"
+                f"{job._place.ranks_of_all} ranks of all groups"
             )
         return steps
 
@@ -69,5 +69,5 @@ class Sampler(torch.utils.data.Sampler):
             if job.stopping:
                 return  # Another group has stopped the job. This comes to all ranks after the same step.
             for part in range(job.accumulate):
-                first = _job.first_sample(step, part, size, job.accumulate, job.rank, job.ranks, job.group, job.groups)
+                first = _job.first_sample(step, part, size, job.accumulate, job._place)
                 yield from indices[first : first + size].tolist()

@@ -8,7 +8,7 @@ import os
 from hooke._native import PARAMETER, Place
 
 PLACE = Place(
-    job="", group=0, groups=1, rank=0, ranks=1, incarnation=1, has_servers=False, steps_locally=True, sends_gradients=False, seed=7, rule="none"
+    job="", group=0, groups=1, rank=0, ranks=1, incarnation=1, has_servers=False, steps_locally=True, sends_gradients=False, seed=7, rule="none", ranks_before=0, ranks_of_all=0
 )
 
 
@@ -22,7 +22,10 @@ class FakeNative:
         self.notices, self.evaluations, self.losses, self.plan = [], [], [], None
         self.metrics, self.metrics_of_evaluations = {}, []
         self.stops_at = math.inf  # After so many steps another group has stopped the job.
-        self._place = PLACE._replace(**place)
+        place = PLACE._replace(**place)
+        if not place.ranks_of_all:  # All groups are alike.
+            place = place._replace(ranks_before=place.group * place.ranks, ranks_of_all=place.groups * place.ranks)
+        self._place = place
         self._memory = []
         self._pid = os.getpid()
         self.tensors = []

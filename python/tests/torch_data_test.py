@@ -89,6 +89,17 @@ class Sampling(unittest.TestCase):
         self.assertEqual(len(set(seen)), len(seen))
         self.assertEqual(len(seen), 96)
 
+    def test_no_sample_twice_in_groups_of_different_size(self):
+        seen = []
+        for group, ranks in enumerate((3, 1, 2)):
+            for rank in range(ranks):
+                place = {"group": group, "groups": 3, "rank": rank, "ranks": ranks, "ranks_before": (0, 3, 4)[group], "ranks_of_all": 6}
+                (batches,) = self.take(100, 2, accumulate=2, **place).values()
+                self.assertEqual([len(batch) for batch in batches], [2] * 8)
+                seen += sum(batches, [])
+        self.assertEqual(len(set(seen)), len(seen))
+        self.assertEqual(len(seen), 96)
+
     def test_two_ranks_take_what_one_takes_with_twice_the_batch(self):
         for accumulate in (1, 3):
             ranks = [self.take(61, 5, accumulate, 2, rank=rank, ranks=2) for rank in range(2)]

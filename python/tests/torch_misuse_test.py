@@ -109,7 +109,7 @@ class Misuse(unittest.TestCase):
     def test_too_few_samples(self):
         job = wrapped(ranks=4, groups=2)[0]
         job.sampler(31, batch_size=4)
-        with self.expect("31 samples do not fill one step: batch_size 4 x accumulate 1 x 4 ranks x 2 groups"):
+        with self.expect("31 samples do not fill one step: batch_size 4 x accumulate 1 x 8 ranks of all groups"):
             job.epochs(1)
 
     def test_before_wrap_and_after_the_end(self):

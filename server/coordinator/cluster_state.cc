@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
+#include "job/group_kinds.h"
 #include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/coordinator/job_spec_check.h"
@@ -101,7 +102,9 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   if (!status.ok()) return status;
   std::vector<FreeWorker> rooms;
   for (const auto& [name, worker] : workers_) {
-    if (!worker.lost && worker.slots > 0) rooms.push_back(WholeWorker(worker));
+    // A batch system gives as large workers as it is asked for.
+    const bool made_for_jobs = !worker.only_job.empty() || sites_.count(worker.site) > 0;
+    if (!worker.lost && worker.slots > 0 && !made_for_jobs) rooms.push_back(WholeWorker(worker));
   }
   status = CheckRanksFit(spec, rooms);
   if (!status.ok()) return status;
@@ -146,10 +149,7 @@ void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) 
   job.live.resize(record.groups.size());
   number_of_job_[record.job_id] = record.number;
   job_of_submission_[record.submission_id] = record.job_id;
-  Log(job,
-      absl::StrCat("job submitted: ", TrainedText(record.spec), ", ", record.spec.groups().count(), " groups x ",
-                   record.spec.groups().ranks(), " ranks"),
-      now);
+  Log(job, absl::StrCat("job submitted: ", TrainedText(record.spec), ", ", GroupsText(record.spec)), now);
   Place(now);
 }
 

@@ -15,6 +15,7 @@
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
 // - cluster_state_drain.cc: workers that users drain.
 // - cluster_state_avoid.cc: workers on which groups die.
+// - cluster_state_sites.cc: sites that get their workers from a batch system.
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
 // - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
 // - cluster_state_view.cc: the status for users.
@@ -122,6 +123,9 @@ class ClusterState {
   // before the coordinator has reached it at its address. INVALID_ARGUMENT: a field is out of range.
   // FAILED_PRECONDITION: an older server, without an identity. RESOURCE_EXHAUSTED: there are kNodesMax servers already.
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  // Takes the notes of a site's agent, and returns the jobs of its site. INVALID_ARGUMENT: a field is out of range.
+  // ALREADY_EXISTS: another live agent speaks for the site. RESOURCE_EXHAUSTED: there are kNodesMax sites already.
+  absl::StatusOr<v1::SiteHeartbeatResponse> SiteHeartbeat(const v1::SiteHeartbeatRequest& request, Instant now);
   // Takes the answer to a dial that the effects asked for. The caller must answer each dial within a bounded time.
   void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
   // Does what time alone makes due: it reports silences, ends leases, starts retries and forgets old jobs. Call it
@@ -205,6 +209,7 @@ class ClusterState {
     std::string address;  // WorkerHello.address.
     std::string mpi;      // WorkerHello.mpi.
     std::vector<v1::NodeInterface> interfaces;
+    std::string only_job;  // WorkerHello.only_job.
     SessionId session = 0;
     Instant last_heard;
     bool silent = false;  // Users were told that the worker does not answer.
@@ -241,6 +246,12 @@ class ClusterState {
     Instant last_heard;
     bool silent = false;
     bool lost = false;  // Silent for a lease: another server may take its place in jobs.
+  };
+  // A process that gets workers for a site from a batch system.
+  struct SiteAgent {
+    std::string instance;
+    Instant last_heard;
+    std::map<std::string, std::string> notes;  // Job id -> what the job waits for at the site; jobs that go on.
   };
   // A process that may not speak for the server whose identity it has.
   struct RefusedServer {
@@ -356,6 +367,13 @@ class ClusterState {
   // Tells all connected workers that may be running a part of this incarnation to stop it.
   void StopParts(const Job& job, const GroupRecord& group, absl::string_view why);
 
+  // cluster_state_sites.cc
+  void TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now);
+  v1::SiteHeartbeatResponse JobsAt(const std::string& site, Instant now);
+  // Returns what the agent of the group's site says about the job, to follow a reason: "; Slurm job 7 waits: Priority".
+  // Empty if it says nothing or there is none.
+  std::string SiteText(const Job& job, uint32_t group, Instant now) const;
+
   // cluster_state_drain.cc
   // If the worker is drained NOW, tells the groups there to stop. Idempotent.
   void EndGroupsIfDrained(const Worker& worker, Instant now);
@@ -424,6 +442,7 @@ class ClusterState {
   // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
   std::map<std::string, Server> servers_;
   std::map<std::string, RefusedServer> refused_servers_;  // By instance.
+  std::map<std::string, SiteAgent> sites_;                // Sites that have an agent, by name.
   LinkTable links_;
   uint64_t next_dial_ = 1;
   std::string own_server_;                                // The identity of the server in this process.

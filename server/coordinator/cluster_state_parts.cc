@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/file_manifest.h"
+#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/coordinator/cluster_state.h"
 
@@ -39,7 +40,10 @@ v1::GroupId IdOf(const GroupKey& key) {
 }  // namespace
 
 FreeWorker ClusterState::WholeWorker(const Worker& worker) {
-  return {worker.name, worker.site, worker.slots, worker.slots, worker.allows_commands, worker.address, worker.mpi};
+  FreeWorker whole = {worker.name,    worker.site, worker.slots, worker.slots, worker.allows_commands,
+                      worker.address, worker.mpi};
+  whole.only_job = worker.only_job;
+  return whole;
 }
 
 void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placement, Instant now) {
@@ -94,7 +98,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
 
 v1::StartGroupCommand ClusterState::StartMessage(const Job& job, const GroupRecord& group) const {
   v1::StartGroupCommand message;
-  message.set_ranks(job.record.spec.groups().ranks());
+  message.set_ranks(KindOf(job.record.spec, group.group).ranks());
   v1::GroupStart* start = message.mutable_group();
   start->set_job_id(job.record.job_id);
   *start->mutable_job() = job.record.spec;

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "job/command.h"
+#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/coordinator/cluster_state.h"
 #include "server/scheduling/pace.h"
@@ -37,8 +39,9 @@ void ClusterState::Place(Instant now) {
       if (!no_servers.empty()) continue;
       const absl::Duration retry_at = job->live[group.group].retry_at;
       if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
-      queue.push_back({job->record.job_id, group.group, spec.groups().ranks(), spec.groups().site(),
-                       retry_at <= now.steady, group.reason, HasCommand(spec)});
+      const v1::GroupKind kind = KindOf(spec, group.group);
+      queue.push_back({job->record.job_id, group.group, kind.ranks(), kind.site(), retry_at <= now.steady, group.reason,
+                       HasCommand(spec)});
     }
   }
   if (waiting.empty()) return;
@@ -50,6 +53,8 @@ void ClusterState::Place(Instant now) {
     Placement& placement = placements[next++];
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
+      const bool due = one.job->live[one.group].retry_at <= now.steady;
+      if (due) absl::StrAppend(&one.reason, SiteText(*one.job, one.group, now));
     } else {
       Start(*one.job, one.job->record.groups[one.group], placement, now);
     }

@@ -107,9 +107,10 @@ void ClusterState::CheckWorkers(Instant now) {
     const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
     if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
     if (liveness == Liveness::kLost && !worker.lost) LoseWorker(worker, now);
-    // A drained worker stays known, so that its drain can be seen and taken back.
-    const bool forget =
-        worker.lost && worker.drain == v1::DRAIN_NONE && now.steady - worker.last_heard.steady > kForgetAfter;
+    // A drained worker stays known, so that its drain can be seen and taken back. The worker of a batch job does not
+    // come back under its name.
+    const bool long_gone = now.steady - worker.last_heard.steady > kForgetAfter || !worker.only_job.empty();
+    const bool forget = worker.lost && worker.drain == v1::DRAIN_NONE && long_gone;
     it = forget ? workers_.erase(it) : std::next(it);
   }
 }

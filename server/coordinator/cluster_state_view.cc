@@ -185,6 +185,7 @@ v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
   *node.mutable_interfaces() = {worker.interfaces.begin(), worker.interfaces.end()};
   node.set_drain(worker.drain);
   node.set_avoided(AvoidedText(worker, now));
+  node.set_only_job(Shortened(worker.only_job, 128));
   return node;
 }
 

@@ -42,7 +42,7 @@ TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   EXPECT_EQ(Status(*id).state(), v1::JOB_STATE_QUEUED);
   EXPECT_EQ(Status(*id).reason(),
             "1st in the queue; no worker allows commands; start hooke-worker with --allow-commands");
-  EXPECT_THAT(Log(*id), HasSubstr("job submitted: sh -c 'exit 0', 1 groups x 2 ranks"));
+  EXPECT_THAT(Log(*id), HasSubstr("job submitted: sh -c 'exit 0', 1 group x 2 ranks"));
 
   open.AllowCommands();
   ASSERT_TRUE(open.Connect(*coordinator_, now_).ok());

@@ -313,6 +313,18 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
   return response;
 }
 
+absl::StatusOr<v1::SiteHeartbeatResponse> Coordinator::SiteHeartbeat(const v1::SiteHeartbeatRequest& request,
+                                                                     Instant now) {
+  absl::StatusOr<v1::SiteHeartbeatResponse> response;
+  {
+    absl::MutexLock lock(&mutex_);
+    response = state_.SiteHeartbeat(request, now);
+    Apply(now);
+  }
+  AfterChange();
+  return response;
+}
+
 std::vector<ServerDial> Coordinator::TakeDials() {
   absl::MutexLock lock(&mutex_);
   return std::exchange(dials_, {});

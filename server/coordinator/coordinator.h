@@ -141,6 +141,7 @@ class Coordinator {
   // Takes the end of a session. Must be the last call for the session, whatever ended it.
   void Gone(SessionId session, Instant now);
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  absl::StatusOr<v1::SiteHeartbeatResponse> SiteHeartbeat(const v1::SiteHeartbeatRequest& request, Instant now);
   // Takes the servers to dial now. The caller dials them, and answers each dial by ServerDialed within a bounded time.
   std::vector<ServerDial> TakeDials();
   void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);

@@ -34,6 +34,8 @@ class FakeWorker {
   // From the next hello on, the worker says that it runs commands.
   void AllowCommands() { allows_commands_ = true; }
 
+  // From the next hello on, the worker runs only groups of this job.
+  void SetOnlyJob(std::string job_id) { only_job_ = std::move(job_id); }
   // From the next hello on, the worker has this address, so that it may run a part of a group.
   void SetAddress(std::string address) { address_ = std::move(address); }
   // From now on, no part on this worker says that it is ready.
@@ -96,6 +98,7 @@ class FakeWorker {
   bool allows_commands_ = false;
   bool never_ready_ = false;
   std::string address_;
+  std::string only_job_;
   int echoes_ = 0;
   std::map<GroupKey, Run> running_;
   std::deque<v1::GroupEvent> unseen_;

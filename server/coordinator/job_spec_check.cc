@@ -4,6 +4,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "job/group_kinds.h"
 #include "job/job_check.h"
 #include "job/job_refusal.h"
 #include "server/scheduling/queue_text.h"
@@ -12,11 +13,15 @@ namespace hooke {
 
 absl::Status CheckJobSpec(const v1::JobSpec& spec) { return RefusalOf(CheckJob(spec)); }
 
-absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const FreeWorker> workers) {
-  const uint32_t ranks = spec.groups().ranks();
+namespace {
+
+// `what` begins the sentence with the kind; empty if all groups are alike.
+absl::Status CheckKindFits(const v1::GroupKind& kind, const std::string& what, absl::Span<const FreeWorker> workers) {
+  const std::string key = what.empty() ? "groups.ranks" : "groups";
+  const uint32_t ranks = kind.ranks();
   WorkerSet at_site;
   for (const FreeWorker& worker : workers) {
-    if (spec.groups().site().empty() || worker.site == spec.groups().site()) at_site.push_back(&worker);
+    if (kind.site().empty() || worker.site == kind.site()) at_site.push_back(&worker);
   }
   const auto fewer = [](const FreeWorker* a, const FreeWorker* b) { return a->slots < b->slots; };
   const auto largest = std::max_element(at_site.begin(), at_site.end(), fewer);
@@ -27,12 +32,23 @@ absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const FreeWorker>
     if (ranks <= slots) return absl::OkStatus();
     if (set.size() > 1 && slots > SumOf(most, &FreeWorker::slots)) most = set;
   }
-  const std::string message =
-      absl::StrCat(ranks, " ranks do not fit: the largest worker, ", (*largest)->name, " at site ", (*largest)->site,
-                   ", has ", (*largest)->slots, " slots", most.empty() ? "" : TogetherText(most, &FreeWorker::slots),
-                   "; lower groups.ranks, or start a worker with --slots=", ranks,
-                   most.empty() ? ", or workers on several nodes (docs/several-machines.md)" : ", or more workers");
-  return RefusalOf({{"groups.ranks", message, {"groups.ranks"}}}, absl::StatusCode::kFailedPrecondition);
+  const std::string message = absl::StrCat(
+      what, ranks, " ranks do not fit: the largest worker, ", (*largest)->name, " at site ", (*largest)->site, ", has ",
+      (*largest)->slots, " slots", most.empty() ? "" : TogetherText(most, &FreeWorker::slots), "; lower ",
+      what.empty() ? key : "ranks", ", or start a worker with --slots=", ranks,
+      most.empty() ? ", or workers on several nodes (docs/several-machines.md)" : ", or more workers");
+  return RefusalOf({{key, message, {key}}}, absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+
+absl::Status CheckRanksFit(const v1::JobSpec& spec, absl::Span<const FreeWorker> workers) {
+  int number = 0;
+  for (const v1::GroupKind& kind : KindsOf(spec)) {
+    const std::string what = HasKinds(spec) ? absl::StrCat("kind ", ++number, ": ") : "";
+    if (absl::Status status = CheckKindFits(kind, what, workers); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace hooke

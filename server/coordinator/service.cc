@@ -176,6 +176,14 @@ grpc::Status CoordinatorService::ServerHeartbeat(grpc::ServerContext*, const v1:
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorService::SiteHeartbeat(grpc::ServerContext*, const v1::SiteHeartbeatRequest* request,
+                                               v1::SiteHeartbeatResponse* response) {
+  absl::StatusOr<v1::SiteHeartbeatResponse> answer = coordinator_.SiteHeartbeat(*request, options_.clock());
+  if (!answer.ok()) return ToGrpc(answer.status());
+  *response = *std::move(answer);
+  return grpc::Status::OK;
+}
+
 void CoordinatorService::TickUntilStop() {
   while (!stop_.WaitFor(options_.tick)) {
     coordinator_.Tick(options_.clock());

@@ -93,6 +93,8 @@ class CoordinatorService final : private WorkerSessions::Service {
                            v1::DrainWorkerResponse* response) override;
   grpc::Status ServerHeartbeat(grpc::ServerContext* context, const v1::ServerHeartbeatRequest* request,
                                v1::ServerHeartbeatResponse* response) override;
+  grpc::Status SiteHeartbeat(grpc::ServerContext* context, const v1::SiteHeartbeatRequest* request,
+                             v1::SiteHeartbeatResponse* response) override;
 
   void TickUntilStop();
 

@@ -49,6 +49,7 @@ struct WorkerSessions::Stream {
   std::vector<v1::WorkerCommand> commands;
   size_t sent = 0;  // The command that is being written, or is to be written next.
   bool writing = false;
+  bool written_any = false;                 // A command has been written, and with it the call's headers.
   absl::Time taken = absl::InfinitePast();  // When `commands` was taken from the Coordinator.
 
   bool ended = false;  // The session is over. The call is finished as soon as no write is under way.
@@ -210,8 +211,9 @@ void WorkerSessions::Send(Stream& stream) {
     if (stream.commands.empty()) return;
   }
   grpc::WriteOptions options;
-  // Lets gRPC buffer all commands but the last, so that they share a packet.
-  if (stream.sent + 1 < stream.commands.size()) options.set_buffer_hint();
+  // Lets gRPC buffer all commands but the last, so that they share a packet. The first write of a call must not be
+  // buffered: it has the call's headers, is done only when they were sent, and the next write waits for that.
+  if (stream.written_any && stream.sent + 1 < stream.commands.size()) options.set_buffer_hint();
   stream.writing = true;
   stream.stream.Write(Encoded(stream.commands[stream.sent]), options, &stream.written);
 }
@@ -221,6 +223,7 @@ void WorkerSessions::Cancel(Stream& stream) { stream.context.TryCancel(); }
 
 void WorkerSessions::Written(Stream& stream, bool ok) {
   stream.writing = false;
+  stream.written_any = true;
   ++stream.sent;
   if (stream.ended) return stream.stream.Finish(stream.status, &stream.finished);
   if (ok) Send(stream);  // After a failed write the read fails too, and ends the session.

@@ -31,7 +31,7 @@ class RoundBook {
  public:
   struct Options {
     uint32_t groups = 1;
-    uint32_t ranks = 1;   // Ranks of each group.
+    uint32_t ranks = 1;   // Ranks of each group that exchange.
     uint64_t blocks = 0;  // Blocks of the shard that have rounds; 0 under rules without rounds.
     RoundOptions round = {};
     bool drops_late = false;  // RuleTraits::drops_late.

@@ -32,8 +32,8 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
       clock_(std::move(clock)),
       meter_(plan_.job.groups(), clock_),
       blocks_(std::make_unique<Block[]>(plan_.blocks.size())),
-      book_({plan_.job.groups(), plan_.job.ranks(), rule_->traits().in_rounds ? plan_.blocks.size() : 0,
-             plan_.rule.round, rule_->traits().drops_late}),
+      book_({plan_.job.groups(), plan_.slices(), rule_->traits().in_rounds ? plan_.blocks.size() : 0, plan_.rule.round,
+             rule_->traits().drops_late}),
       paces_(plan_.job.groups()),
       ended_(plan_.job.groups()),
       incarnations_(std::make_unique<std::atomic<uint32_t>[]>(plan_.job.groups())),
@@ -47,7 +47,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
     blocks_[i].seen.assign(plan_.job.groups(), 0);
   }
   if (rule_->traits().answers_center) return;  // Repeats get the present center, so no answers are kept.
-  for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.job.ranks(); ++i) {
+  for (uint64_t i = 0; i < uint64_t{plan_.job.groups()} * plan_.slices(); ++i) {
     windows_.push_back(std::make_unique<AnswerWindow>(plan_.window_blocks));
   }
 }
@@ -114,7 +114,7 @@ absl::StatusOr<Shard::Pace> Shard::TellPace(absl::Time now, const Speaker& speak
     pace.stops = stops_;
   }
   // Count the rounds of the first rank's blocks, because it has blocks of every fragment that is not empty.
-  const Range common = Intersect(plan_.partition.SliceBlocks({0, plan_.job.ranks()}), plan_.blocks);
+  const Range common = Intersect(plan_.SliceOf(0), plan_.blocks);
   std::vector<uint64_t> rounds;
   for (uint32_t i = 0; i < fragments(); ++i) {
     const Range blocks = FragmentBlocks(common, {i, fragments()});
@@ -220,7 +220,7 @@ absl::Status Shard::CheckExchange(const Exchange& exchange, uint64_t block) cons
   if (exchange.sequence == 0) return absl::InvalidArgumentError("header.sequence is 0; it is at least 1");
   // If two ranks sent the same block, the second rank's exchange would be taken for a repeat of the first's.
   const uint64_t global = plan_.blocks.begin + block;
-  const Range slice = plan_.partition.SliceBlocks({exchange.speaker.rank, plan_.job.ranks()});
+  const Range slice = plan_.SliceOf(exchange.speaker.rank);
   if (global < slice.begin || global >= slice.end) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the block at value ", exchange.first, " is not of rank ", exchange.speaker.rank, ", who exchanges blocks ",

@@ -290,7 +290,8 @@ class Shard {
   // Returns the group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }
-  size_t RankIndexOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.job.ranks() + speaker.rank; }
+  // For ranks that exchange.
+  size_t RankIndexOf(const Speaker& speaker) const { return size_t{speaker.group} * plan_.slices() + speaker.rank; }
   Contribution ContributionOf(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Applies the rule to the block of `turn`, and uses `turn`'s answer as scratch memory. `live` is the number of live
   // groups in rounds, else 1. INVALID_ARGUMENT: the block would become infinite or NaN. Its values and state then stay

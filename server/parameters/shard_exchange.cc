@@ -78,7 +78,7 @@ bool Shard::IsLastStep(uint64_t sequence) const {
 // only that block is checked.
 bool Shard::LeaveAtEnd(const Turn& turn) {
   const Speaker& speaker = turn.exchange.speaker;
-  const Range own = Intersect(plan_.partition.SliceBlocks({speaker.rank, plan_.job.ranks()}), plan_.blocks);
+  const Range own = Intersect(plan_.SliceOf(speaker.rank), plan_.blocks);
   if (plan_.blocks.begin + turn.block + 1 != own.end || !IsLastStep(LastSequence(speaker.group))) return false;
   absl::MutexLock lock(&book_mutex_);
   book_.roster().End(speaker.group);
@@ -156,6 +156,7 @@ Contribution Shard::ContributionOf(const Turn& turn, const Block& block) const {
   from.sequence = turn.id.sequence;
   // A new incarnation may repeat steps that are in the block already. Then the contribution counts as one interval.
   from.steps = turn.id.sequence > last ? turn.id.sequence - last : interval;
+  if (!plan_.job.group_samples().empty()) from.samples = plan_.job.group_samples(static_cast<int>(group));
   from.staleness = IsLate(turn, block) ? block.updates - block.seen[group] : 0;
   from.values = turn.values;
   return from;

@@ -31,6 +31,7 @@ bool SameKey(absl::string_view center_key, absl::string_view key) {
 constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = kJobRanksMax;  // Of each group, and of all groups together.
 constexpr uint32_t kMaxShards = 65536;
+constexpr uint32_t kMaxSamples = 1 << 30;  // Of a group's step.
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // For each block and group: its elements of Block::applied and Block::seen.
 constexpr double kWindowBytes = 64;   // For each rank: its AnswerWindow without the answers.
@@ -40,13 +41,32 @@ constexpr double kGroupBytes = 256;   // For each group: everything else that a 
 constexpr double kSeatBytes = 240;
 constexpr double kLiveBytes = 8;
 
+absl::Status CheckGroupSamples(const v1::JobSpecForShard& job) {
+  if (job.group_samples().empty()) return absl::OkStatus();
+  if (static_cast<uint32_t>(job.group_samples_size()) != job.groups()) {
+    return absl::InvalidArgumentError(absl::StrCat("job.group_samples has ", job.group_samples_size(),
+                                                   " numbers; 0 or job.groups, which is ", job.groups(),
+                                                   ", are allowed"));
+  }
+  for (const uint32_t samples : job.group_samples()) {
+    if (absl::Status status = CheckRange("group_samples", samples, kMaxSamples); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
   if (absl::Status status = CheckRange("ranks", job.ranks(), kMaxRanks); !status.ok()) return status;
-  if (const uint64_t all = uint64_t{job.groups()} * job.ranks(); all > kMaxRanks) {
+  if (job.slices() > job.ranks()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("job.groups times job.ranks is ", all, "; at most ", kMaxRanks, " are allowed"));
+        absl::StrCat("job.slices is ", job.slices(), "; 0 to ", job.ranks(), " are allowed"));
   }
+  const char* const exchanging = job.slices() > 0 ? "slices" : "ranks";
+  if (const uint64_t all = uint64_t{job.groups()} * SlicesOf(job); all > kMaxRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.groups times job.", exchanging, " is ", all, "; at most ", kMaxRanks, " are allowed"));
+  }
+  if (absl::Status status = CheckGroupSamples(job); !status.ok()) return status;
   if (absl::Status status = CheckRange("shard_count", job.shard_count(), kMaxShards); !status.ok()) return status;
   if (job.job_key().size() > kMaxKeyBytes) {
     return absl::InvalidArgumentError(
@@ -66,8 +86,8 @@ double BlockBytes(const ShardPlan& plan) {
 // Returns the memory for the exchanges of all ranks if their window has `window_blocks` blocks.
 double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   uint64_t blocks = 0;
-  for (uint32_t rank = 0; rank < plan.job.ranks(); ++rank) {
-    const Range slice = Intersect(plan.partition.SliceBlocks({rank, plan.job.ranks()}), plan.blocks);
+  for (uint32_t rank = 0; rank < plan.slices(); ++rank) {
+    const Range slice = Intersect(plan.SliceOf(rank), plan.blocks);
     blocks += std::min<uint64_t>(window_blocks, slice.size());
   }
   const double groups = plan.job.groups();
@@ -75,13 +95,13 @@ double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
   // Counts a message and its answer. With compression a third block is counted for the encoded values.
   const double messages = plan.rule.sent.compression == Compression::kNone ? 2 : 3;
   return groups * static_cast<double>(blocks) * BlockBytes(plan) * (kept + messages) +
-         groups * plan.job.ranks() * kept * kWindowBytes;
+         groups * plan.slices() * kept * kWindowBytes;
 }
 
 double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
-  const double all_seats = groups * plan.job.ranks();
+  const double all_seats = groups * plan.slices();
   // How many blocks may be copied at the same time while they change.
   const double watched = std::min(all_seats, blocks);
   const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +

@@ -28,6 +28,9 @@ inline constexpr uint32_t kExchangeGroups = 32;
 // Memory of a block besides its values: the shard's record of it and, under rules with rounds, its round.
 inline constexpr uint64_t kBlockObjectBytes = 384;
 
+// Returns the ranks of each group that exchange, counted from rank 0.
+inline uint32_t SlicesOf(const v1::JobSpecForShard& job) { return job.slices() > 0 ? job.slices() : job.ranks(); }
+
 struct ShardPlan {
   std::string job_id;
   v1::Layout layout;  // The whole center.
@@ -45,6 +48,9 @@ struct ShardPlan {
 
   // Returns the range of the whole vector that block `block` of the partition holds.
   Range BlockRange(uint64_t block) const { return partition.BlockRange(block); }
+  uint32_t slices() const { return SlicesOf(job); }
+  // Returns the blocks of the partition that a rank exchanges.
+  Range SliceOf(uint32_t rank) const { return rank < slices() ? partition.SliceBlocks({rank, slices()}) : Range{}; }
   // Returns how many of a block's values are parameters of the model. They come first; buffers follow.
   uint64_t BlockParameters(uint64_t block) const;
 };

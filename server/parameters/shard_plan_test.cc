@@ -118,6 +118,14 @@ TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
       {[](auto& j) { j.set_interval(0); }, "job.interval is 0; 1 to 4294967295 are allowed"},
       {[](auto& j) { j.set_steps_per_epoch(0); }, "job.steps_per_epoch is 0"},
       {[](auto& j) { j.set_parameters(11); }, "job.parameters is 11; the layout has 10 values"},
+      {[](auto& j) { j.set_slices(2); }, "job.slices is 2; 0 to 1 are allowed"},
+      {[](auto& j) { j.add_group_samples(64); },
+       "job.group_samples has 1 numbers; 0 or job.groups, which is 2, are allowed"},
+      {[](auto& j) {
+         j.add_group_samples(64);
+         j.add_group_samples(0);
+       },
+       "job.group_samples is 0; 1 to 1073741824 are allowed"},
       {[](auto& j) { j.set_quorum(3); }, "job.quorum is 3; 0 to 2 are allowed"},
       {[](auto& j) { j.set_grace_seconds(-1); }, "job.grace_seconds is -1; 0 to 10 is allowed"},
       {[](auto& j) { j.set_fragments(65); }, "job.fragments is 65; 0 to 64 are allowed"},
@@ -136,6 +144,28 @@ TEST(PlanShard, RefusesAStepThatIsOutOfRange) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.message));
   }
+}
+
+// If groups have different numbers of ranks, the first ranks of each have the slices, and the others have none.
+TEST(PlanShard, OnlySomeRanksHaveSlices) {
+  TestCenter center;
+  center.ranks = 3;
+  center.values = 10;
+  v1::AttachRequest request = MakeAttachRequest(center);
+  EXPECT_EQ(PlanShard(request, 1)->SliceOf(0), (Range{0, 4}));
+  EXPECT_EQ(PlanShard(request, 1)->SliceOf(2), (Range{7, 10}));
+  request.mutable_job()->set_slices(2);
+  EXPECT_EQ(PlanShard(request, 1)->SliceOf(1), (Range{5, 10}));
+  EXPECT_TRUE(PlanShard(request, 1)->SliceOf(2).empty());
+
+  // Ranks without a slice take no memory, so there may be many of them.
+  request.mutable_job()->set_groups(64);
+  request.mutable_job()->set_ranks(512);
+  EXPECT_TRUE(PlanShard(request, 1).ok()) << PlanShard(request, 1).status();
+  request.mutable_job()->set_slices(257);
+  EXPECT_THAT(std::string(PlanShard(request, 1).status().message()), HasSubstr("job.groups times job.slices is 16448"));
+  request.mutable_job()->clear_slices();
+  EXPECT_THAT(std::string(PlanShard(request, 1).status().message()), HasSubstr("job.groups times job.ranks is 32768"));
 }
 
 TEST(PlanShard, CountsMemoryOfRounds) {

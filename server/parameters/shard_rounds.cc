@@ -46,7 +46,7 @@ std::optional<absl::Status> Shard::ApplyInRound(Turn& turn, Block& block, Ends& 
 }
 
 bool Shard::IsFirstOfItsPart(const Turn& turn) const {
-  const Range slice = plan_.partition.SliceBlocks({turn.exchange.speaker.rank, plan_.job.ranks()});
+  const Range slice = plan_.SliceOf(turn.exchange.speaker.rank);
   return OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -148,7 +150,9 @@ struct Refusal {
   std::string reason;  // Of the last one.
   size_t placed = 0;   // Number of groups that were placed before `reason` was made.
 };
-using Refusals = std::map<std::tuple<uint32_t, std::string, bool>, Refusal>;
+// The needs: ranks, site, whether the group is a command, and the job if some workers are only for it.
+using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
+using Refusals = std::map<Needs, Refusal>;
 
 // Says why the group waits, and keeps workers for it.
 std::string Refuse(const WaitingGroup& group, std::vector<Room>& rooms, const RoomsByName& by_name, Refusal& refusal,
@@ -199,19 +203,22 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::ve
     });
   }
   const RoomsByName by_name = ByName(rooms);
+  std::set<std::string> with_own_workers;
+  for (const Room& room : rooms) with_own_workers.insert(room.worker.only_job);
 
   std::vector<Placement> placements;
   Refusals refusals;
   size_t placed = 0;
   for (const WaitingGroup& group : queue) {
     Placement& placement = placements.emplace_back();
-    const auto kind = std::make_tuple(group.ranks, group.site, group.command);
-    if (refusals.count(kind) == 0) placement = Place(group, rooms, by_name);
+    const bool has_own = with_own_workers.count(group.job_id) > 0;
+    const Needs needs = {group.ranks, group.site, group.command, has_own ? group.job_id : ""};
+    if (refusals.count(needs) == 0) placement = Place(group, rooms, by_name);
     if (!placement.reason.empty()) {
       ++placed;
       continue;
     }
-    placement.reason = Refuse(group, rooms, by_name, refusals[kind], placed, now);
+    placement.reason = Refuse(group, rooms, by_name, refusals[needs], placed, now);
     if (!group.due) placement.reason = group.wait_why;
   }
   return placements;

@@ -33,8 +33,9 @@ struct FreeWorker {
   std::string mpi = {};  // The MPI library of its ranks.
   // The groups on its other slots. Slots that are neither free nor an occupant's may become free at any time.
   std::vector<Occupant> occupants = {};
-  bool drained = false;  // It gets no groups.
-  bool avoided = false;  // It gets a group only if no other worker has room for the group.
+  bool drained = false;       // It gets no groups.
+  bool avoided = false;       // It gets a group only if no other worker has room for the group.
+  std::string only_job = {};  // It gets only groups of this job; empty: of any job.
 };
 
 struct WaitingGroup {

@@ -113,14 +113,21 @@ std::string WhyTogether(const WaitingGroup& group, const std::vector<Room>& room
 
 std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now) {
   if (rooms.empty()) return "no worker has joined";
-  size_t at_site = 0, suitable = 0, drained = 0;
+  size_t at_site = 0, suitable = 0, drained = 0, for_others = 0;
   const Room* kept = nullptr;
   for (const Room& room : rooms) {
-    at_site += SiteFits(group, room.worker) ? 1 : 0;
+    const bool fits = SiteFits(group, room.worker);
+    at_site += fits ? 1 : 0;
+    for_others += !fits && (group.site.empty() || group.site == room.worker.site) ? 1 : 0;
     if (!Suits(group, room.worker)) continue;
     ++suitable;
     drained += room.worker.drained ? 1 : 0;
     if (!room.kept_for.empty() && room.worker.free >= group.ranks) kept = &room;
+  }
+  if (at_site == 0 && for_others > 0) {
+    return absl::StrCat(Needs(group), "; ",
+                        for_others == 1 ? "the worker" : absl::StrCat("all ", for_others, " workers"), " there ",
+                        for_others == 1 ? "is" : "are", " only for other jobs");
   }
   if (at_site == 0) return absl::StrCat("no worker of site ", group.site, " has joined");
   if (suitable == 0) {

@@ -33,6 +33,11 @@ FreeWorker Together(const char* address, FreeWorker worker) {
   return worker;
 }
 
+FreeWorker Only(const char* job, FreeWorker worker) {
+  worker.only_job = job;
+  return worker;
+}
+
 FreeWorker Drained(FreeWorker worker) {
   worker.drained = true;
   return worker;
@@ -70,6 +75,14 @@ const Case kCases[] = {
      {Group("a-2", 4)},
      {Worker("w1", 4, {Unknown("b-1", 1)}), Worker("w2", 4, {Known("c-1", 4, 3)})},
      "needs 4 slots at hpc; 0 free on w2; 4 more when c-1 ends, about 1970-01-12T13:50:00Z"},
+    {"workers of other jobs",
+     {Group("a-2", 2)},
+     {Only("b-1", Worker("w1", 2, {})), Only("c-1", Worker("w2", 2, {}))},
+     "needs 2 slots at hpc; all 2 workers there are only for other jobs"},
+    {"a worker of its own",
+     {Group("a-2", 2), Group("a-2", 2)},
+     {Only("a-2", Worker("w1", 2, {})), Only("b-1", Worker("w2", 2, {}))},
+     "needs 2 slots at hpc; 0 free on w1"},
     {"a group ahead gets the next slots",
      {Group("a-2", 4), Group("b-3", 2)},
      {Worker("w1", 4, {Unknown("c-1", 4)})},

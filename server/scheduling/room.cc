@@ -5,7 +5,8 @@
 namespace hooke {
 
 bool SiteFits(const WaitingGroup& group, const FreeWorker& worker) {
-  return group.site.empty() || group.site == worker.site;
+  const bool for_it = worker.only_job.empty() || worker.only_job == group.job_id;
+  return for_it && (group.site.empty() || group.site == worker.site);
 }
 
 bool Suits(const WaitingGroup& group, const FreeWorker& worker) {

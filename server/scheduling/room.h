@@ -22,6 +22,7 @@ struct Room {
   absl::Duration kept_until = absl::ZeroDuration();
 };
 
+// Returns whether the worker is at the group's site and may run the group's job.
 bool SiteFits(const WaitingGroup& group, const FreeWorker& worker);
 // Returns whether the worker could run the group if it had slots enough and were not drained.
 bool Suits(const WaitingGroup& group, const FreeWorker& worker);

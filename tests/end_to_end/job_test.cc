@@ -1,5 +1,6 @@
 // Whole jobs on a real cluster: daemon processes, real mpirun, gRPC and SQLite.
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -178,6 +179,57 @@ TEST_F(JobTest, RulesThatStepTheCenter) {
     job.averaging = averaging;
     EXPECT_GT(Succeed(job).center().accuracy(), 0.9) << averaging;
   }
+}
+
+// Groups of two sites, with different numbers of ranks and different batches, train one model. Each group runs at its
+// site, and all make equally many steps.
+TEST_F(JobTest, GroupsThatAreNotAlike) {
+  StartCluster({});
+  for (const char* averaging :
+       {"{rule: elastic, interval: 8}", "{rule: sync, grace_seconds: 10}", "{rule: async, interval: 2}",
+        "{rule: diloco, interval: 8, delay: 1, fragments: 4, momentum: 0.5, compression: int8}"}) {
+    SCOPED_TRACE(averaging);
+    JobText job = Job();
+    job.kinds = "[{site: site0, ranks: 2}, {site: site1, count: 2, batch_size: 8}]";
+    job.averaging = averaging;
+    const v1::JobStatus end = Succeed(job);
+    EXPECT_GT(end.center().accuracy(), 0.9);
+    ASSERT_EQ(end.groups_size(), 3);
+    for (const v1::GroupStatus& group : end.groups()) {
+      EXPECT_EQ(group.site(), group.group() == 0 ? "site0" : "site1");
+      EXPECT_EQ(group.progress().step(), 123u) << "3 epochs of 2000 / (2 x 16 + 8 + 8) steps";
+    }
+  }
+  EXPECT_THAT(
+      cluster_->Hooke({"jobs"}).output,
+      HasSubstr("mlp, 1 group x 2 ranks at site0, 2 groups x 1 rank at site1 (batch 8), elastic every 8 steps"));
+}
+
+// A group that is killed comes back with its own number of ranks, at its own site, while the other goes on.
+TEST_F(JobTest, AKilledGroupComesBackAsItWas) {
+  StartCluster({});
+  JobText job = Job();
+  job.kinds = "[{site: site0, ranks: 1}, {site: site1, ranks: 2}]";
+  job.epochs = kLongEpochs;
+  const auto id = cluster_->Submit(ToYaml(job));
+  ASSERT_TRUE(id.ok()) << id.status();
+  const auto trains = [](uint32_t incarnation) {
+    return [incarnation](const v1::JobStatus& status) {
+      const v1::GroupStatus& group = status.groups(1);
+      return group.incarnation() == incarnation && group.progress().step() > 0 &&
+             status.groups(0).progress().step() > 0;
+    };
+  };
+  ASSERT_TRUE(cluster_->Await(*id, kJobLimit, trains(1)).ok());
+  const std::vector<pid_t> ranks = cluster_->RankPids(*id, 1);
+  ASSERT_EQ(ranks.size(), 2u);
+  kill(ranks.front(), SIGKILL);
+  const auto back = cluster_->Await(*id, kJobLimit, trains(2));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->groups(1).site(), "site1");
+  EXPECT_EQ(back->groups(0).incarnation(), 1u);
+  EXPECT_EQ(cluster_->RankPids(*id, 1).size(), 2u);
+  EXPECT_EQ(cluster_->Hooke({"cancel", *id}).status, 0);
 }
 
 // `submit --watch` shows progress and exits with the job's result. `jobs`, `nodes` and `logs` name the job, its worker

@@ -15,16 +15,18 @@ struct JobText {
   int epochs = 3;
   int groups = 2;
   int ranks = 2;
+  std::string kinds = {};  // If set, `groups` of the job file: a list of kinds.
   double learning_rate = 0.05;
   std::string averaging = "{rule: elastic, interval: 8}";
 };
 
 inline std::string ToYaml(const JobText& job) {
-  return absl::StrCat("name: bars\nmodel: mlp\ndata: {format: idx, train: ", job.data, "/train, test: ", job.data,
-                      "/test}\n", "train: {epochs: ", job.epochs,
-                      ", batch_size: 16, optimizer: {name: sgd, learning_rate: ", job.learning_rate,
-                      ", momentum: 0.9}, seed: 1}\n", "groups: {count: ", job.groups, ", ranks: ", job.ranks,
-                      "}\naveraging: ", job.averaging, "\n");
+  return absl::StrCat(
+      "name: bars\nmodel: mlp\ndata: {format: idx, train: ", job.data, "/train, test: ", job.data, "/test}\n",
+      "train: {epochs: ", job.epochs, ", batch_size: 16, optimizer: {name: sgd, learning_rate: ", job.learning_rate,
+      ", momentum: 0.9}, seed: 1}\n",
+      "groups: ", job.kinds.empty() ? absl::StrCat("{count: ", job.groups, ", ranks: ", job.ranks, "}") : job.kinds,
+      "\naveraging: ", job.averaging, "\n");
 }
 
 // With this many epochs, a job does not end before its test has done its work. Tests cancel such jobs, or they end with

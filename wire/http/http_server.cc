@@ -1,5 +1,6 @@
 #include "wire/http/http_server.h"
 
+#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,29 +45,70 @@ class HttpServer::Pages final : public httplib::Server {
 
  private:
   void Answer(const httplib::Request& request, httplib::Response& response) const {
-    if (!Admitted(request)) {
+    for (const auto& [name, value] : options_.headers) response.set_header(name, value);
+    if (options_.checks_host && !NamesThisServer(request.get_header_value("Host"))) {
+      response.status = 421;
+      response.set_content("this server has another name: use its IP address, or localhost\n", "text/plain");
+      return;
+    }
+    const auto action = PageOf(options_.actions, request.path);
+    const bool acts = action != options_.actions.end();
+    const auto page = acts ? action : PageOf(options_.pages, request.path);
+    const bool known = acts || page != options_.pages.end();
+    const bool open = known && options_.open_pages.count(page->first) > 0;
+    if (!open && !Admitted(request)) {
       response.status = 401;
       response.set_header("WWW-Authenticate", "Bearer");
       response.set_content("send the cluster's token in the header \"Authorization: Bearer TOKEN\"\n", "text/plain");
       return;
     }
-    if (request.method != "GET" && request.method != "HEAD") {
+    if (const std::string fault = MethodFault(request, acts); !fault.empty()) {
       response.status = 405;
-      response.set_header("Allow", "GET, HEAD");
-      response.set_content("pages are read with GET\n", "text/plain");
+      response.set_header("Allow", acts ? "POST" : "GET, HEAD");
+      response.set_content(fault, "text/plain");
       return;
     }
-    const auto page = options_.pages.find(request.path);
-    if (page == options_.pages.end()) {
-      std::string known;
-      for (const auto& [path, make] : options_.pages) absl::StrAppend(&known, " ", path);
+    if (!known) {
+      std::string paths;
+      for (const auto& [path, make] : options_.pages) absl::StrAppend(&paths, " ", path);
       response.status = 404;
-      response.set_content(absl::StrCat("there is no such page; there are:", known, "\n"), "text/plain");
+      response.set_content(absl::StrCat("there is no such page; there are:", paths, "\n"), "text/plain");
       return;
     }
-    const HttpAnswer answer = page->second();
+    HttpRequest asked;
+    asked.path = request.path;
+    if (absl::EndsWith(page->first, "*")) asked.rest = request.path.substr(page->first.size() - 1);
+    asked.query.insert(request.params.begin(), request.params.end());
+    const HttpAnswer answer = page->second(asked);
     response.status = answer.status;
     response.set_content(answer.body, answer.type);
+  }
+
+  using PageAt = std::map<std::string, HttpPage>::const_iterator;
+  static PageAt PageOf(const std::map<std::string, HttpPage>& pages, const std::string& path) {
+    const auto page = pages.find(path);
+    if (page != pages.end()) return page;
+    for (size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0; slash = path.rfind('/', slash - 1)) {
+      const auto all = pages.find(absl::StrCat(path.substr(0, slash + 1), "*"));
+      if (all != pages.end()) return all;
+    }
+    return pages.end();
+  }
+
+  // Returns what is wrong with the request's method, or "".
+  static std::string MethodFault(const httplib::Request& request, bool acts) {
+    if (!acts) return request.method == "GET" || request.method == "HEAD" ? "" : "pages are read with GET\n";
+    const bool good = request.method == "POST" && request.has_header("X-Hooke-Action");
+    return good ? "" : "this is done with POST and the header X-Hooke-Action\n";
+  }
+
+  bool NamesThisServer(const std::string& header) const {
+    const absl::StatusOr<HostPort> with_port = ParseHostPort(header);
+    std::string host = with_port.ok() ? with_port->host : header;
+    if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+    if (absl::EqualsIgnoreCase(host, "localhost") || absl::EqualsIgnoreCase(host, options_.listen.host)) return true;
+    in6_addr address;
+    return inet_pton(AF_INET, host.c_str(), &address) == 1 || inet_pton(AF_INET6, host.c_str(), &address) == 1;
   }
 
   bool Admitted(const httplib::Request& request) const {

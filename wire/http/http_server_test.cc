@@ -57,7 +57,9 @@ HttpServerOptions Options() {
   HttpServerOptions options;
   options.listen = {"127.0.0.1", 0};
   options.flag = "--metrics";
-  options.pages["/metrics"] = [] { return HttpAnswer{"figures\n", "text/plain; version=0.0.4"}; };
+  options.pages["/metrics"] = [](const HttpRequest& /*request*/) {
+    return HttpAnswer{"figures\n", "text/plain; version=0.0.4"};
+  };
   return options;
 }
 
@@ -108,6 +110,74 @@ TEST(HttpServerTest, AsksForTheToken) {
               StartsWith("HTTP/1.1 200"));
 }
 
+// A page may stand for all paths that begin alike. It gets the rest of the path, and the query.
+TEST(HttpServerTest, OnePageForManyPaths) {
+  HttpServerOptions options = Options();
+  options.pages["/jobs/*"] = [](const HttpRequest& request) {
+    const auto from = request.query.find("from");
+    return HttpAnswer{absl::StrCat(request.rest, " from ", from == request.query.end() ? "-" : from->second, "\n")};
+  };
+  options.pages["/jobs/list"] = [](const HttpRequest& /*request*/) { return HttpAnswer{"list\n"}; };
+  const auto server = Start(std::move(options));
+  EXPECT_THAT(Get(server->address(), "/jobs/a-1?from=7&from=8"), EndsWith("\r\n\r\na-1 from 7\n"));
+  EXPECT_THAT(Get(server->address(), "/jobs/a%2D1/log"), EndsWith("\r\n\r\na-1/log from -\n"));
+  EXPECT_THAT(Get(server->address(), "/jobs/list"), EndsWith("\r\n\r\nlist\n"));
+  EXPECT_THAT(Get(server->address(), "/jobs"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST(HttpServerTest, SendsHeadersAndOpenPages) {
+  HttpServerOptions options = Options();
+  options.headers["X-Content-Type-Options"] = "nosniff";
+  options.token = ClusterToken("0123456789abcdef");
+  options.pages["/"] = [](const HttpRequest& /*request*/) { return HttpAnswer{"hello\n"}; };
+  options.open_pages = {"/"};
+  const auto server = Start(std::move(options));
+  EXPECT_THAT(Get(server->address(), "/"),
+              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("X-Content-Type-Options: nosniff")));
+  EXPECT_THAT(Get(server->address(), "/metrics"), AllOf(StartsWith("HTTP/1.1 401"), HasSubstr("nosniff")));
+  EXPECT_THAT(Get(server->address(), "/other"), StartsWith("HTTP/1.1 401"));
+}
+
+// An action needs POST and a header. A link cannot send POST, and a form of another site's page cannot send the header.
+TEST(HttpServerTest, ActionsNeedPostAndTheirHeader) {
+  HttpServerOptions options = Options();
+  options.token = ClusterToken("0123456789abcdef");
+  int done = 0;
+  options.actions["/cancel/*"] = [&done](const HttpRequest& request) {
+    ++done;
+    return HttpAnswer{request.rest};
+  };
+  const auto server = Start(std::move(options));
+  const std::string token = "Authorization: Bearer 0123456789abcdef\r\n";
+  const auto post = [&](const std::string& headers) {
+    return Exchange(server->address(),
+                    absl::StrCat("POST /cancel/a-1 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n", headers, "\r\n"));
+  };
+  EXPECT_THAT(Get(server->address(), "/cancel/a-1", token + "X-Hooke-Action: 1\r\n"),
+              AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: POST")));
+  EXPECT_THAT(post(token), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(post("X-Hooke-Action: 1\r\n"), StartsWith("HTTP/1.1 401"));
+  EXPECT_EQ(done, 0);
+  EXPECT_THAT(post(token + "X-Hooke-Action: 1\r\n"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\na-1")));
+  EXPECT_EQ(done, 1);
+}
+
+// A foreign name that leads to this address is refused.
+TEST(HttpServerTest, ChecksTheHostIfAsked) {
+  HttpServerOptions options = Options();
+  options.checks_host = true;
+  const auto server = Start(std::move(options));
+  for (const char* host : {"127.0.0.1", "127.0.0.1:7480", "localhost", "LocalHost:7480", "[::1]:7480", "10.0.0.1:1"}) {
+    const std::string request = absl::StrCat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\n\r\n");
+    EXPECT_THAT(Exchange(server->address(), request), StartsWith("HTTP/1.1 200")) << host;
+  }
+  for (const char* host :
+       {"", "evil.example", "evil.example:7480", "127.0.0.1.evil.example", "localhost.evil.example:1"}) {
+    const std::string request = absl::StrCat("GET /metrics HTTP/1.1\r\nHost: ", host, "\r\n\r\n");
+    EXPECT_THAT(Exchange(server->address(), request), StartsWith("HTTP/1.1 421")) << host;
+  }
+}
+
 // A port that another server has is refused with the flag to change.
 TEST(HttpServerTest, SaysThatAPortIsBusy) {
   const auto server = Start(Options());
@@ -128,7 +198,9 @@ TEST(HttpServerTest, SlowClientsDelayNobody) {
   HttpServerOptions options = Options();
   options.receive_within = absl::Seconds(60);
   options.answer_within = absl::Milliseconds(200);
-  options.pages["/large"] = [] { return HttpAnswer{std::string(32 << 20, 'x'), "application/octet-stream"}; };
+  options.pages["/large"] = [](const HttpRequest& /*request*/) {
+    return HttpAnswer{std::string(32 << 20, 'x'), "application/octet-stream"};
+  };
   const auto server = Start(std::move(options));
   std::vector<int> clients;
   clients.reserve(100);
@@ -145,7 +217,7 @@ TEST(HttpServerTest, EndsWhileClientsWait) {
   options.answer_within = absl::Hours(1);
   absl::Notification asked;
   options.threads = 1;
-  options.pages["/large"] = [&asked] {
+  options.pages["/large"] = [&asked](const HttpRequest& /*request*/) {
     asked.Notify();
     return HttpAnswer{std::string(32 << 20, 'x'), "application/octet-stream"};
   };

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const std::string& addr
   options.flag = "--metrics";
   if (!listen->IsLoopback()) options.token = token;
   options.listen = *std::move(listen);
-  options.pages["/metrics"] = [collect = std::move(collect)] {
+  options.pages["/metrics"] = [collect = std::move(collect)](const HttpRequest& /*request*/) {
     MetricFamilies families;
     collect(families);
     return HttpAnswer{families.Text(), "text/plain; version=0.0.4; charset=utf-8"};

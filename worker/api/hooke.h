@@ -68,7 +68,7 @@ extern "C" {
 #endif
 
 /* Version of this interface. It grows by one if a function or a struct changes. */
-#define HOOKE_API_VERSION 4
+#define HOOKE_API_VERSION 5
 
 /* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
 typedef struct hooke_job hooke_job;
@@ -100,7 +100,7 @@ typedef struct hooke_place {
   uint32_t group;         /* 0 to groups - 1. */
   uint32_t groups;        /* Groups of the job; 1 without a job. */
   uint32_t rank;          /* 0 to ranks - 1. */
-  uint32_t ranks;         /* Ranks of each group. */
+  uint32_t ranks;         /* Ranks of this group. */
   uint32_t incarnation;   /* Starts of the group so far, this one included. 1 without a job. */
   uint32_t has_servers;   /* 1: groups exchange with a center. */
   uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
@@ -108,6 +108,9 @@ typedef struct hooke_place {
   uint32_t sends_gradients;
   uint64_t seed;    /* train.seed of the job; the same on all ranks of all groups. */
   const char* rule; /* averaging.rule of the job, for instance "elastic"; "none" without servers. */
+  /* Groups may have different numbers of ranks. So these cut data into shares, of which this rank has one. */
+  uint32_t ranks_before; /* Ranks of all groups below this one, together. */
+  uint32_t ranks_of_all; /* Ranks of all groups together. */
 } hooke_place;
 
 /*

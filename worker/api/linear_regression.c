@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   uint64_t step = 0;
   check(hooke_begin(job, &plan, &step));
   while (step < steps) {
-    uint64_t state = place.seed + (step * place.groups + place.group) * place.ranks + place.rank;
+    uint64_t state = place.seed + step * place.ranks_of_all + place.ranks_before + place.rank;
     draw(&state);
     float loss = 0;
     for (int i = 0; i < kInputs; ++i) weight_gradient[i] = 0;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "algorithms/rule_facts.h"
+#include "job/group_kinds.h"
 #include "job/job_defaults.h"
 #include "job/metric.h"
 #include "job/visible_text.h"
@@ -112,6 +113,8 @@ hooke_place RankJob::Place() const {
   place.sends_gradients = !start_.servers().empty() && SendsGradients(rule) ? 1 : 0;
   place.seed = job_.train().seed();
   place.rule = rule_.c_str();
+  place.ranks_before = static_cast<uint32_t>(RanksBefore(job_, start_.group()));
+  place.ranks_of_all = static_cast<uint32_t>(AllRanksOf(job_));
   return place;
 }
 

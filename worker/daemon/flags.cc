@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -48,10 +49,27 @@ std::string InRealFolder(const std::string& path) {
   return error ? path : (folder / std::filesystem::path(path).filename()).string();
 }
 
+std::string CheckIdle(const std::string& text) {
+  absl::Duration idle;
+  if (absl::ParseDuration(text, &idle) && idle >= absl::ZeroDuration()) return "";
+  return absl::StrCat("must be a duration like 5m, or 0, got ", text);
+}
+
+std::string CheckSbatchFlag(const std::string& text) {
+  return absl::StartsWith(text, "--") && text.size() > 2
+             ? ""
+             : absl::StrCat("must be one long flag, like --mem=4G, got ", text);
+}
+
+// The workers in batch jobs end so long after their last group. Meanwhile it can start again without waiting in Slurm's
+// queue.
+constexpr absl::Duration kBatchIdle = absl::Minutes(2);
+
 // The texts of flags that are parsed into WorkerFlags later.
 struct RawFlags {
   std::string slots;
   std::string bind = "cores";
+  std::string exit_idle = "0";
   std::string log_level = "info";
 };
 
@@ -121,6 +139,32 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .OneOf({"trace", "debug", "info", "warning", "error", "critical", "off"});
 }
 
+// Adds the options of workers that come and go with jobs.
+void AddSiteOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& flags, RawFlags& raw) {
+  SlurmFlags& slurm = flags.slurm;
+  command.Add("--only-job", flags.worker.only_job, "run only groups of this job, like fashion-1");
+  command
+      .Add(
+          "--exit-idle", raw.exit_idle,
+          "end when no group has run here for so long; 0: never; with --slurm this is for the batch jobs' workers, and "
+          "2m if it is not given")
+      .Check(CheckIdle)
+      .Type("TEXT:DURATION");
+  slurm.script = defaults.own_folder + "/worker.sbatch";
+  command.Add("--slurm", slurm.enabled,
+              "run no groups here, but get workers for the site from Slurm: a batch job for each group that waits for "
+              "the site; their workers get this program's other flags");
+  command.Add("--slurm-ranks", slurm.ranks_max, "with --slurm: ranks of all its batch jobs together, at most")
+      .Range(uint64_t{1}, uint64_t{1} << 20);
+  command.Add("--slurm-script", slurm.script, "with --slurm: the batch script, which starts the workers");
+  command
+      .Add(
+          "--sbatch", slurm.sbatch_flags,
+          "with --slurm: a flag for sbatch, with its dashes; may be given several times; what a job file asks for wins")
+      .Check(CheckSbatchFlag)
+      .Type("FLAG");
+}
+
 }  // namespace
 
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults) {
@@ -130,8 +174,13 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   command.Version(std::string("hooke-worker ") + HOOKE_VERSION);
   command.ShowDefaults();
   AddOptions(defaults, command, flags, raw);
+  AddSiteOptions(defaults, command, flags, raw);
   if (const Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return {std::nullopt, parsed.Print()};
   WorkerOptions& worker = flags.worker;
+  if (flags.slurm.enabled && (!worker.metrics.empty() || !worker.only_job.empty())) {
+    std::cerr << "--slurm: does not go with " << (worker.metrics.empty() ? "--only-job" : "--metrics") << "\n";
+    return {std::nullopt, 2};
+  }
   if (worker.state_dir.empty()) {
     std::cerr << "--state-dir: $HOME is not set, so that a folder must be given\n";
     return {std::nullopt, 2};
@@ -146,11 +195,33 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
     worker.launch.mpirun = FindProgram({worker.launch.mpirun}, defaults.path);
   worker.launch.mpirun = InRealFolder(worker.launch.mpirun);
   worker.state_dir = Absolute(worker.state_dir);
+  flags.slurm.script = Absolute(flags.slurm.script);
+  if (!flags.token_file.empty()) flags.token_file = Absolute(flags.token_file);
+  // CheckIdle has checked the text.
+  if (!absl::ParseDuration(raw.exit_idle, &flags.exit_idle)) flags.exit_idle = absl::ZeroDuration();
   // The daemon waits longer than a collective. So if a rank stops, the collectives of the group's other ranks fail
   // first, and only then does the daemon end the group.
   worker.watch.give_up_after = worker.collective_timeout + worker.watch.silent_after;
   flags.log_level = spdlog::level::from_str(raw.log_level);
   return {std::move(flags), 0};
+}
+
+std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags) {
+  const WorkerOptions& worker = flags.worker;
+  const absl::Duration idle = flags.exit_idle == absl::ZeroDuration() ? kBatchIdle : flags.exit_idle;
+  std::vector<std::string> all = {
+      absl::StrCat("--coordinator=", worker.coordinator),
+      absl::StrCat("--site=", worker.site),
+      absl::StrCat("--bind=", worker.cores.empty() ? "none" : "cores"),
+      absl::StrCat("--files-cache-bytes=", worker.files_cache_bytes),
+      absl::StrCat("--collective-timeout=", absl::FormatDuration(worker.collective_timeout)),
+      absl::StrCat("--exchange-timeout=", absl::FormatDuration(worker.exchange_timeout)),
+      absl::StrCat("--exit-idle=", absl::FormatDuration(idle))};
+  if (!flags.token_file.empty()) all.push_back(absl::StrCat("--token-file=", flags.token_file));
+  if (worker.allow_commands) all.push_back("--allow-commands");
+  for (const std::string& name : flags.node.interfaces) all.push_back(absl::StrCat("--interface=", name));
+  for (const std::string& network : flags.node.subnets) all.push_back(absl::StrCat("--subnet=", network));
+  return all;
 }
 
 std::string ToString(const WorkerFlags& flags) {
@@ -164,7 +235,8 @@ std::string ToString(const WorkerFlags& flags) {
       " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
       " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout), " token-file=", flags.token_file,
       " allow-commands=", worker.allow_commands ? "yes" : "no", " files-cache-bytes=", worker.files_cache_bytes,
-      " metrics=", worker.metrics, " ready-file=", flags.ready_file);
+      " metrics=", worker.metrics, " only-job=", worker.only_job, " exit-idle=", absl::FormatDuration(flags.exit_idle),
+      " slurm=", flags.slurm.enabled ? "yes" : "no", " ready-file=", flags.ready_file);
 }
 
 std::string FindProgram(const std::vector<std::string>& names, absl::string_view path) {

@@ -3,11 +3,13 @@
 
 // hooke-worker's command line.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "spdlog/common.h"
 #include "worker/cores/choose_cores.h"
 #include "worker/daemon/node_address.h"
@@ -24,13 +26,23 @@ struct FlagDefaults {
   std::vector<Core> cores;  // The cores on which this process may run. Not empty.
 };
 
+// The flags of a site that gets its workers from Slurm.
+struct SlurmFlags {
+  bool enabled = false;  // False: the program is a worker.
+  uint32_t ranks_max = 1024;
+  std::string script;  // Absolute.
+  std::vector<std::string> sbatch_flags;
+};
+
 struct WorkerFlags {
   // All options but token, version, logger, on_metrics, on_welcome, node, launch.environment and launch.as_root.
   WorkerOptions worker;
-  NodeAddressWish node;    // The caller makes worker.node from this and the machine's interfaces.
-  std::string token_file;  // WorkerOptions.token is read from it; empty: no token.
-  bool describe = false;   // Only print what this worker would use, and end.
-  std::string ready_file;  // The file to write at the coordinator's welcome. Empty: write no file.
+  SlurmFlags slurm;
+  absl::Duration exit_idle;  // The program ends when no group has run here for so long; 0: never.
+  NodeAddressWish node;      // The caller makes worker.node from this and the machine's interfaces.
+  std::string token_file;    // WorkerOptions.token is read from it; empty: no token.
+  bool describe = false;     // Only print what this worker would use, and end.
+  std::string ready_file;    // The file to write at the coordinator's welcome. Empty: write no file.
   spdlog::level::level_enum log_level = spdlog::level::info;
 };
 
@@ -41,6 +53,9 @@ struct ParsedFlags {
   int exit_status = 0;
 };
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
+
+// Returns the flags for the workers in the batch jobs of a site. They are those of the site's agent.
+std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags);
 
 // Returns the flags in one line, for the log; the log level and `describe` are left out.
 std::string ToString(const WorkerFlags& flags);

@@ -90,7 +90,7 @@ absl::Status CheckStartGroup(const v1::StartGroupCommand& start, uint32_t slots,
   const v1::CommandSpec& command = start.group().job().command();
   const std::vector<std::string> arguments(command.arguments().begin(), command.arguments().end());
   if (absl::Status status = CheckArguments(arguments); !status.ok()) return status;
-  if (absl::Status status = CheckSites(command); !status.ok()) return status;
+  if (absl::Status status = CheckSites(start.group().job()); !status.ok()) return status;
   if (command.has_files()) return CheckFileSet(command.files());
   if (!absl::StartsWith(command.directory(), "/")) {
     return absl::InvalidArgumentError("a command's directory must be an absolute path");

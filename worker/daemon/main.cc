@@ -3,10 +3,12 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -28,6 +31,7 @@
 #include "worker/daemon/worker_daemon.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
+#include "worker/slurm/slurm_site.h"
 
 namespace hooke {
 namespace {
@@ -128,16 +132,65 @@ int Describe(const WorkerFlags& flags) {
   return 0;
 }
 
-// Returns at a signal (true) or when the coordinator refuses this worker (false).
-bool WaitForSignal(const sigset_t& signals, WorkerDaemon& daemon, spdlog::logger& logger) {
-  while (daemon.Refusal().ok()) {
+// Waits until `goes_on` returns false, which it asks several times a second, or until a signal. Returns the signal; 0:
+// there was none.
+int WaitForSignal(const sigset_t& signals, const std::function<bool()>& goes_on) {
+  while (goes_on()) {
     const timespec tick = absl::ToTimespec(absl::Milliseconds(200));
     const int signal = sigtimedwait(&signals, nullptr, &tick);
-    if (signal < 0) continue;
-    logger.info("{}: stopping all groups", strsignal(signal));
-    return true;
+    if (signal > 0) return signal;
   }
-  return false;
+  return 0;
+}
+
+// Returns at a signal or when this worker was idle for long enough (true), or when the coordinator refuses it (false).
+bool WaitForEnd(const sigset_t& signals, absl::Duration exit_idle, WorkerDaemon& daemon, spdlog::logger& logger) {
+  const bool may_idle = exit_idle == absl::ZeroDuration();
+  const int signal =
+      WaitForSignal(signals, [&] { return daemon.Refusal().ok() && (may_idle || daemon.IdleFor() < exit_idle); });
+  if (!daemon.Refusal().ok()) return false;
+  if (signal > 0) {
+    logger.info("{}: stopping all groups", strsignal(signal));
+  } else {
+    logger.info("no group has run here for {} (--exit-idle)", absl::FormatDuration(exit_idle));
+  }
+  return true;
+}
+
+// Runs the agent of a site that gets its workers from Slurm, until a signal. Returns the exit status.
+int RunSlurmSite(const WorkerFlags& flags, ClusterToken token, const sigset_t& signals,
+                 const std::shared_ptr<spdlog::logger>& logger) {
+  SlurmSiteOptions options;
+  options.facts = {flags.worker.site,        flags.worker.coordinator,
+                   flags.slurm.script,       flags.worker.state_dir + "/slurm",
+                   flags.slurm.sbatch_flags, FlagsForBatchJobs(flags)};
+  options.plan.ranks_max = flags.slurm.ranks_max;
+  if (flags.worker.allow_commands) {
+    if (absl::Status allowed = CheckCommandsAllowed(flags.worker.coordinator, token); !allowed.ok()) {
+      logger->error("{}", std::string(allowed.message()));
+      return 2;
+    }
+  }
+  options.token = std::move(token);
+  options.environment = Environment();
+  // The batch script looks for hooke-worker on the PATH, which Slurm hands on.
+  for (std::string& variable : options.environment) {
+    if (absl::StartsWith(variable, "PATH=")) variable.insert(strlen("PATH="), Defaults().own_folder + ":");
+  }
+  options.logger = logger;
+  options.on_welcome = [path = flags.ready_file, logger] { WriteReadyFile(path, "", *logger); };
+  absl::StatusOr<std::unique_ptr<SlurmSite>> site = SlurmSite::Start(std::move(options));
+  if (!site.ok()) {
+    logger->error("{}", std::string(site.status().message()));
+    return absl::IsNotFound(site.status()) ? 2 : 1;
+  }
+  const int signal = WaitForSignal(signals, [&site] { return (*site)->Refusal().ok(); });
+  if (signal == 0) {
+    logger->error("{}", std::string((*site)->Refusal().message()));
+    return 1;
+  }
+  logger->info("{}: stopped; the batch jobs go on", strsignal(signal));
+  return 0;
 }
 
 int Main(int argc, char** argv) {
@@ -168,6 +221,7 @@ int Main(int argc, char** argv) {
     logger->error("{}", std::string(token.status().message()));
     return 1;
   }
+  if (flags.slurm.enabled) return RunSlurmSite(flags, *std::move(token), signals, logger);
   options.token = *std::move(token);
   options.version = HOOKE_VERSION;
   options.launch.environment = Environment();
@@ -189,7 +243,7 @@ int Main(int argc, char** argv) {
     logger->error("{}", std::string(daemon.status().message()));
     return daemon.status().code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
   }
-  if (!WaitForSignal(signals, **daemon, *logger)) {
+  if (!WaitForEnd(signals, flags.exit_idle, **daemon, *logger)) {
     logger->error("{}", std::string((*daemon)->Refusal().message()));
     return 1;
   }

@@ -112,6 +112,7 @@ WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> 
       state_folder_(std::move(state_folder)),
       files_(std::move(files)),
       cores_({options_.cores, options_.slots, options_.cores_file}),
+      idle_since_(SteadyTime()),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
 absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
@@ -154,6 +155,7 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   session.hello.set_slots(options_.slots);
   session.hello.set_version(options_.version);
   session.hello.set_allows_commands(options_.allow_commands);
+  session.hello.set_only_job(options_.only_job);
   session.hello.set_address(options_.node.address);
   for (const InterfaceAddress& one : options_.node.addresses) {
     if (options_.node.address.empty() || session.hello.interfaces_size() == kInterfacesMax) break;
@@ -320,6 +322,11 @@ void WorkerDaemon::NoteRefusal(const absl::Status& why) {
   refusal_ = absl::Status(why.code(), message);
 }
 
+absl::Duration WorkerDaemon::IdleFor() {
+  absl::MutexLock lock(&mutex_);
+  return runs_.empty() ? SteadyTime() - idle_since_ : absl::ZeroDuration();
+}
+
 void WorkerDaemon::CollectEndedRuns() {
   while (true) {
     // Ended runs are destroyed without the lock, because destroying a run waits for its threads.
@@ -332,6 +339,7 @@ void WorkerDaemon::CollectEndedRuns() {
       if (it->second.ended) ended.push_back(std::move(it->second.run));
       it = it->second.ended ? runs_.erase(it) : std::next(it);
     }
+    if (runs_.empty() && !ended.empty()) idle_since_ = SteadyTime();
     if (shutdown_ && runs_.empty()) return;
   }
 }

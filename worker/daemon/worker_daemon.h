@@ -42,6 +42,7 @@ struct WorkerOptions {
   std::string metrics;    // HOST:PORT where metrics are served over HTTP; empty: nowhere.
   std::string version;
   ClusterToken token;           // The cluster's token; may be empty.
+  std::string only_job;         // Runs only groups of this job; empty: of any job.
   bool allow_commands = false;  // Whether jobs may run any program here, as the user of this worker.
   uint64_t files_cache_bytes = uint64_t{10} << 30;  // Files of jobs that are kept here; >= 1.
   // The cores to which ranks are bound. Empty: ranks are not bound.
@@ -87,6 +88,9 @@ class WorkerDaemon {
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;
 
+  // Returns the time since the last group has ended, or since the start if there was none. 0 while a group runs.
+  absl::Duration IdleFor();
+
   // Returns OK, or why the coordinator refuses this worker. A refused daemon does nothing more.
   absl::Status Refusal();
 
@@ -117,6 +121,7 @@ class WorkerDaemon {
   const NodeCores cores_;
   absl::Mutex mutex_;
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // Keyed by GroupName.
+  absl::Time idle_since_ ABSL_GUARDED_BY(mutex_);  // On SteadyTime's clock; has a meaning while runs_ is empty.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

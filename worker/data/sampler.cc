@@ -53,14 +53,28 @@ absl::StatusOr<Sampler> Sampler::Make(const SamplerOptions& o) {
     return absl::InvalidArgumentError(
         absl::StrCat("sampler: the training data has ", o.samples, " samples; at most 4294967295 are supported"));
   }
-  const uint64_t steps =
-      o.samples / o.groups / o.ranks / o.batch;  // We divide one by one, because the product may overflow.
+  const uint64_t own = uint64_t{o.ranks} * o.batch;
+  if (!o.group_samples.empty() && (o.group_samples.size() != o.groups || o.group_samples[o.group] != own)) {
+    return absl::InvalidArgumentError("sampler: group_samples does not have the samples of each group");
+  }
+  const uint64_t first = uint64_t{o.rank} * o.batch;
+  if (!o.group_samples.empty()) {
+    const auto group = o.group_samples.begin() + o.group;
+    const uint64_t before = std::accumulate(o.group_samples.begin(), group, uint64_t{0});
+    const uint64_t all = std::accumulate(group, o.group_samples.end(), before);
+    if (o.samples >= all) return Sampler(o, before + first, o.samples / all);
+    return absl::InvalidArgumentError(absl::StrCat("one step of all groups takes ", all,
+                                                   " samples, and the training data has ", o.samples,
+                                                   "; take a smaller batch_size, or fewer groups or ranks"));
+  }
+  // We divide one by one, because the product may overflow.
+  const uint64_t steps = o.samples / o.groups / o.ranks / o.batch;
   if (steps == 0) {
     return absl::InvalidArgumentError(absl::StrCat("one step of ", o.groups, " groups x ", o.ranks, " ranks x batch ",
                                                    o.batch, " takes more samples than the training data's ", o.samples,
                                                    "; take a smaller train.batch_size, groups.count or groups.ranks"));
   }
-  return Sampler(o, steps);
+  return Sampler(o, o.group * own + first, steps);
 }
 
 absl::Span<const uint32_t> Sampler::BatchIndices(uint64_t step) {
@@ -69,9 +83,8 @@ absl::Span<const uint32_t> Sampler::BatchIndices(uint64_t step) {
     permutation_ = Permutation({static_cast<uint32_t>(options_.samples), options_.seed, epoch});
     epoch_ = epoch;
   }
-  const uint64_t share = static_cast<uint64_t>(options_.group) * options_.ranks + options_.rank;
-  const uint64_t batches_before = share * steps_per_epoch_ + step % steps_per_epoch_;
-  return absl::MakeConstSpan(permutation_).subspan(batches_before * options_.batch, options_.batch);
+  const uint64_t begin = samples_before_ * steps_per_epoch_ + step % steps_per_epoch_ * options_.batch;
+  return absl::MakeConstSpan(permutation_).subspan(begin, options_.batch);
 }
 
 }  // namespace hooke

@@ -25,6 +25,9 @@ struct SamplerOptions {
   uint64_t seed = 0;
   uint32_t group = 0;  // The group to which the rank belongs; < groups.
   uint32_t rank = 0;   // < ranks.
+  // The samples of each group in a step, if groups are not alike; that of `group` is ranks * batch. Empty: all groups
+  // have as many.
+  std::vector<uint64_t> group_samples = {};
 };
 
 // Identifies the permutation of [0, samples) for one epoch.
@@ -42,7 +45,7 @@ class Sampler {
   // takes more samples than there are.
   static absl::StatusOr<Sampler> Make(const SamplerOptions& options);
 
-  // floor(samples / (groups * ranks * batch)); >= 1.
+  // The samples of an epoch, divided by those of a step of all groups and rounded down; >= 1.
   uint64_t steps_per_epoch() const { return steps_per_epoch_; }
 
   // The samples of this rank's step `step`; steps count from 0 over all epochs. The span is valid until the next call
@@ -50,10 +53,11 @@ class Sampler {
   absl::Span<const uint32_t> BatchIndices(uint64_t step);
 
  private:
-  Sampler(const SamplerOptions& options, uint64_t steps_per_epoch)
-      : options_(options), steps_per_epoch_(steps_per_epoch) {}
+  Sampler(const SamplerOptions& options, uint64_t samples_before, uint64_t steps_per_epoch)
+      : options_(options), samples_before_(samples_before), steps_per_epoch_(steps_per_epoch) {}
 
   SamplerOptions options_;
+  uint64_t samples_before_;  // The samples in a step of all groups and ranks before this one.
   uint64_t steps_per_epoch_;
   uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Epoch of permutation_. The maximum: there is no
                                                            // permutation yet.

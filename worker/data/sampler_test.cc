@@ -13,7 +13,7 @@ namespace hooke {
 namespace {
 
 // Returns all indices of one epoch of one rank, step after step.
-std::vector<uint32_t> EpochOf(SamplerOptions options, uint64_t epoch) {
+std::vector<uint32_t> EpochOf(const SamplerOptions& options, uint64_t epoch) {
   auto sampler = Sampler::Make(options);
   EXPECT_TRUE(sampler.ok()) << sampler.status();
   std::vector<uint32_t> indices;
@@ -55,6 +55,43 @@ TEST(SamplerTest, RanksAndGroupsNeverOverlap) {
       EXPECT_LT(*std::max_element(seen.begin(), seen.end()), sizes.samples);
     }
   }
+}
+
+// Groups of different sizes and batches make equally many steps, and see no sample twice.
+TEST(SamplerTest, GroupsThatAreNotAlikeNeverOverlap) {
+  struct Group {
+    uint32_t ranks;
+    uint32_t batch;
+  };
+  const std::vector<Group> groups = {{4, 8}, {1, 3}, {2, 5}};
+  SamplerOptions options;
+  options.samples = 1000;
+  options.groups = 3;
+  options.seed = 3;
+  options.group_samples = {32, 3, 10};
+  std::vector<uint32_t> seen;
+  for (options.group = 0; options.group < groups.size(); ++options.group) {
+    options.ranks = groups[options.group].ranks;
+    options.batch = groups[options.group].batch;
+    for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
+      const std::vector<uint32_t> share = EpochOf(options, 2);
+      EXPECT_EQ(share.size(), 22 * options.batch);
+      seen.insert(seen.end(), share.begin(), share.end());
+    }
+  }
+  EXPECT_EQ(seen.size(), 22u * 45);
+  EXPECT_EQ(std::set<uint32_t>(seen.begin(), seen.end()).size(), seen.size());
+  EXPECT_LT(*std::max_element(seen.begin(), seen.end()), 1000u);
+
+  options.group = 2;
+  options.rank = 0;
+  options.samples = 44;
+  EXPECT_EQ(
+      Sampler::Make(options).status().message(),
+      "one step of all groups takes 45 samples, and the training data has 44; take a smaller batch_size, or fewer "
+      "groups or ranks");
+  options.batch = 6;
+  EXPECT_EQ(Sampler::Make(options).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // The number of steps is floor(N / (groups * ranks * batch)).

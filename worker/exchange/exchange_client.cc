@@ -9,7 +9,8 @@ namespace hooke {
 
 ExchangeClient::ExchangeClient(ExchangeOptions options) {
   const Partition& partition = options.partition;
-  const Range blocks = partition.SliceBlocks({options.sender.rank(), options.ranks});
+  const uint32_t rank = options.sender.rank();
+  const Range blocks = rank < options.ranks ? partition.SliceBlocks({rank, options.ranks}) : Range{};
   slice_ = partition.Values(blocks);
   for (size_t i = 0; i < options.servers.size(); ++i) {
     ServerExchangeOptions server;

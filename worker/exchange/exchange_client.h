@@ -25,7 +25,7 @@ namespace hooke {
 
 struct ExchangeOptions {
   v1::Sender sender;
-  uint32_t ranks = 1;                 // Ranks of the group.
+  uint32_t ranks = 1;                 // Ranks that exchange; others have no slice.
   Partition partition{0};             // Partition of the job's vector.
   std::vector<ServerCalls*> servers;  // servers[i] holds shard i; they outlive the client.
   Encoding encoding;                  // Encoding of the values sent: the job's compression.

@@ -17,8 +17,6 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-Cut SliceOf(const Group& group) { return {static_cast<uint64_t>(group.rank()), static_cast<uint64_t>(group.size())}; }
-
 // Does not initialize the values: pages that nobody writes to take no memory.
 std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique_ptr<float[]>(new float[values]); }
 
@@ -28,12 +26,13 @@ GroupExchange::GroupExchange(const GroupExchangeDependencies& deps, GroupExchang
     : deps_(deps),
       options_(std::move(options)),
       partition_(deps.arena->vector().size()),
-      slice_(SliceOf(*deps.group)),
+      ranks_(static_cast<uint64_t>(deps.group->size())),
+      slices_(options_.slices > 0 ? std::min<uint64_t>(options_.slices, ranks_) : ranks_),
       servers_(deps.center->servers().size()),
       vector_(deps.arena->vector()),
       notices_(options_.clock()),
       copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
-      center_(SendsFromLastAnswer(options_.rule) ? AllocateUntouched(vector_.size()) : nullptr),
+      center_(SendsFromLastAnswer(options_.rule) && Exchanges() ? AllocateUntouched(vector_.size()) : nullptr),
       client_(MakeClient()) {
   GroupSlice slice;
   slice.values = vector_.size();
@@ -52,7 +51,7 @@ GroupExchange::~GroupExchange() {
 std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   ExchangeOptions options;
   options.sender = options_.sender;
-  options.ranks = static_cast<uint32_t>(slice_.parts);
+  options.ranks = static_cast<uint32_t>(slices_);
   options.partition = partition_;
   options.servers = deps_.center->servers();
   options.encoding = options_.encoding;
@@ -88,12 +87,12 @@ void GroupExchange::Begin(const Exchange& exchange) {
   deps_.reporter->Enter(Phase::EXCHANGE);
   in_flight_since_ = exchange.step;
   exchange_ = exchange;
-  ranges_ = FragmentValues(partition_, slice_, servers_, exchange.fragment);
+  ranges_ = RangesOf(static_cast<uint64_t>(deps_.group->rank()));
   ExchangeCall call;
   call.sequence = exchange.step;
   call.fragment = exchange.fragment;
   GroupPatience patience = {options_.exchange_timeout, options_.grace, options_.collective_timeout};
-  patience.ranks = slice_.parts;
+  patience.ranks = ranks_;
   for (const Range& range : ranges_) patience.values += range.size();
   patience.last = exchange.last;
   patience.awaits_quorum = options_.awaits_quorum;
@@ -126,6 +125,12 @@ void GroupExchange::Take(const BlockAnswer& answer) {
   if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
 }
 
+// Returns the values of exchange_ that a rank of this group exchanges.
+std::vector<Range> GroupExchange::RangesOf(uint64_t rank) const {
+  if (rank >= slices_) return {};
+  return FragmentValues(partition_, {rank, slices_}, servers_, exchange_.fragment);
+}
+
 // Copies the other ranks' slices into the known center, after the all-gather. It skips the values of servers that
 // failed this rank's exchange. A server with which this rank exchanged nothing counts as not failed.
 void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
@@ -137,9 +142,9 @@ void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
     });
     if (failed) continue;
     const Range shard = partition_.ShardValues({server, servers_});
-    for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
-      if (rank == slice_.index) continue;
-      for (const Range& each : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
+    for (uint64_t rank = 0; rank < slices_; ++rank) {
+      if (rank == static_cast<uint64_t>(deps_.group->rank())) continue;
+      for (const Range& each : RangesOf(rank)) {
         const Range range = Intersect(each, shard);
         std::copy(vector_.begin() + range.begin, vector_.begin() + range.end, center_.get() + range.begin);
       }
@@ -229,9 +234,9 @@ absl::Status GroupExchange::AllGather() {
   std::vector<absl::Span<float>> pieces;
   std::vector<ValueRange> slices;
   uint64_t gathered = 0;
-  for (uint64_t rank = 0; rank < slice_.parts; ++rank) {
+  for (uint64_t rank = 0; rank < ranks_; ++rank) {
     const uint64_t begin = gathered;
-    for (const Range& range : FragmentValues(partition_, {rank, slice_.parts}, servers_, exchange_.fragment)) {
+    for (const Range& range : RangesOf(rank)) {
       // Adjacent ranges are joined, so the whole vector is one piece.
       const bool adjacent = !pieces.empty() && pieces.back().end() == vector_.data() + range.begin;
       if (adjacent) {

@@ -55,6 +55,7 @@ struct GroupExchangeOptions {
   v1::Sender sender;
   RuleName rule = RuleName::kElastic;
   Encoding encoding;            // Encoding of the values that the group sends.
+  uint32_t slices = 0;          // JobSpecForShard::slices; 0: as many as the group has ranks.
   bool overlaps = false;        // Whether training goes on between Begin and Finish, or the vector has fragments.
   uint32_t window_blocks = 16;  // Attached::window_blocks.
   // How much longer than exchange_timeout an answer may take, because servers wait for other groups.
@@ -118,6 +119,9 @@ class GroupExchange {
   absl::Span<const float> Copy(absl::Span<const float> prepared);
   AnswerSink Sink();
   void Take(const BlockAnswer& answer);
+  std::vector<Range> RangesOf(uint64_t rank) const;
+  // Whether this rank has a slice.
+  bool Exchanges() const { return static_cast<uint64_t>(deps_.group->rank()) < slices_; }
   void NoteCenter(const std::vector<ServerOutcome>& outcomes);
   void Hold(const BlockAnswer& answer);
   void TakeHeld();
@@ -128,7 +132,8 @@ class GroupExchange {
   const GroupExchangeDependencies deps_;
   const GroupExchangeOptions options_;
   const Partition partition_;
-  const Cut slice_;
+  const uint64_t ranks_;   // The ranks of the group.
+  const uint64_t slices_;  // The ranks that exchange, counted from rank 0. Each has one of so many slices.
   const uint64_t servers_;
   const absl::Span<float> vector_;  // The arena's vector.
 
@@ -142,8 +147,8 @@ class GroupExchange {
   // Only if exchanges overlap: a copy of the values being sent, as long as the vector. Only this rank's slice is ever
   // touched, so only that takes memory.
   std::unique_ptr<float[]> copy_;
-  // Only if SendsFromLastAnswer(rule): our last copy of the center, with as many values as the vector. Recreate
-  // rebuilds a lost shard from it. Only the shards of servers with which this rank exchanges are meaningful.
+  // Only if SendsFromLastAnswer(rule) and Exchanges: our last copy of the center, with as many values as the vector.
+  // Recreate rebuilds a lost shard from it. Only the shards of servers with which this rank exchanges are meaningful.
   //
   // Our own slice comes from answers. The other ranks' slices come from the all-gather, if our own exchange with that
   // server succeeded. The other ranks' slices are not exact: they include steps that were trained during a delay or

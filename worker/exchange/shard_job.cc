@@ -1,9 +1,12 @@
 #include "worker/exchange/shard_job.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "algorithms/rule_facts.h"
+#include "job/group_kinds.h"
 
 namespace hooke {
 namespace {
@@ -33,6 +36,14 @@ void StepByDistances(const Averaging& averaging, const v1::TrainSpec& train, v1:
   } else {
     shard.mutable_schedule()->set_name(v1::ScheduleSpec::CONSTANT);
   }
+}
+
+// In a round, a group counts by the samples that it trains in a step.
+void SetGroupSamples(const v1::JobSpec& job, v1::JobSpecForShard& shard) {
+  const std::vector<uint64_t> samples = SamplesOfGroups(job);
+  const bool alike = std::adjacent_find(samples.begin(), samples.end(), std::not_equal_to<>()) == samples.end();
+  if (alike || !InRounds(*RuleOf(job.averaging().rule()))) return;
+  for (const uint64_t each : samples) shard.add_group_samples(static_cast<uint32_t>(each));
 }
 
 bool Varies(const v1::ScheduleSpec& schedule) {
@@ -72,6 +83,7 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   shard.set_alpha(averaging.alpha());
   shard.set_groups(job.groups().count());
   shard.set_ranks(job.groups().ranks());
+  if (const uint32_t fewest = FewestRanks(job); fewest < shard.ranks()) shard.set_slices(fewest);
   if (averaging.compression() > Averaging::COMPRESSION_NONE) shard.set_compression(averaging.compression());
   if (averaging.compression() == Averaging::COMPRESSION_TOP_K) shard.set_top_k(averaging.top_k());
   const RuleSends sends = FactsOf(*RuleOf(averaging.rule())).sends;
@@ -89,6 +101,7 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
     StepLikeGroups(job.train(), shard);
   }
   SetLength(job.train(), numbers, shard);
+  SetGroupSamples(job, shard);
   return shard;
 }
 

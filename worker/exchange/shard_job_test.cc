@@ -4,7 +4,9 @@
 #include <limits>
 #include <optional>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "job/group_kinds.h"
 #include "proto/job.pb.h"
 #include "proto/parameter_server.pb.h"
 
@@ -59,6 +61,35 @@ TEST(ShardJobTest, LengthComesFromThePlan) {
     EXPECT_EQ(shard.epochs(), c.epochs_told) << c.what;
     EXPECT_EQ(shard.steps_per_epoch(), c.per_epoch_told) << c.what;
   }
+}
+
+// If groups have different numbers of ranks, as many ranks of each exchange as the smallest has. In rounds each group
+// counts by its samples.
+TEST(ShardJobTest, GroupsThatAreNotAlike) {
+  v1::JobSpec job = Job(v1::AveragingSpec::AVERAGE, v1::ScheduleSpec::CONSTANT);
+  job.mutable_train()->set_batch_size(16);
+  for (const uint32_t ranks : {4, 2}) {
+    v1::GroupKind& kind = *job.mutable_groups()->add_kinds();
+    kind.set_ranks(ranks);
+    kind.set_count(ranks / 2);
+  }
+  FillKinds(job);
+  const v1::JobSpecForShard average = ShardJob(job, {7, 5});
+  EXPECT_EQ(average.groups(), 3u);
+  EXPECT_EQ(average.ranks(), 4u);
+  EXPECT_EQ(average.slices(), 2u);
+  EXPECT_THAT(average.group_samples(), testing::ElementsAre(64, 64, 32));
+
+  job.mutable_averaging()->set_rule(v1::AveragingSpec::ASYNC);
+  EXPECT_EQ(ShardJob(job, {7, 5}).group_samples_size(), 0);
+  job.mutable_averaging()->set_rule(v1::AveragingSpec::ELASTIC);
+  EXPECT_EQ(ShardJob(job, {7, 5}).slices(), 2u);
+
+  job.mutable_groups()->mutable_kinds(1)->set_ranks(4);
+  FillKinds(job);
+  job.mutable_averaging()->set_rule(v1::AveragingSpec::SYNC);
+  EXPECT_EQ(ShardJob(job, {7, 5}).slices(), 0u);
+  EXPECT_EQ(ShardJob(job, {7, 5}).group_samples_size(), 0);
 }
 
 TEST(ShardJobTest, CountsEpochs) {

@@ -1,6 +1,7 @@
 #include "worker/rank/rank_task.h"
 
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "algorithms/learning_rate.h"
 #include "algorithms/optimizer.h"
 #include "job/command.h"
+#include "job/group_kinds.h"
 #include "job/job_defaults.h"
 #include "job/job_options.h"
 #include "worker/data/idx_dataset.h"
@@ -110,8 +112,8 @@ void RankRun::DialServers() {
 
 // Steps of each group in an epoch, as the sampler computes them; 0: the samples do not fill one step.
 uint64_t RankRun::StepsPerEpoch() const {
-  const uint64_t step = uint64_t{job_.groups().count()} * job_.groups().ranks() * job_.train().batch_size();
-  return train_data_->size() / step;
+  const std::vector<uint64_t> samples = SamplesOfGroups(job_);
+  return train_data_->size() / std::accumulate(samples.begin(), samples.end(), uint64_t{0});
 }
 
 Samples RankRun::SamplesOf(const IdxDataset& dataset) const {
@@ -134,7 +136,7 @@ absl::StatusOr<TrainerOptions> RankRun::Options() const {
   if (!training.ok()) return training.status();
   TrainerOptions options;
   options.groups = job_.groups().count();
-  options.batch = train.batch_size();
+  options.batch = KindOf(job_, task_.start.group()).batch_size();
   options.epochs = train.epochs();
   options.evaluate_every = train.evaluate_every();
   options.schedule = *schedule;
@@ -147,7 +149,8 @@ absl::StatusOr<Sampler> RankRun::MakeSampler() const {
   options.samples = train_data_->size();
   options.groups = job_.groups().count();
   options.ranks = static_cast<uint32_t>(task_.group->size());
-  options.batch = job_.train().batch_size();
+  options.batch = KindOf(job_, task_.start.group()).batch_size();
+  if (HasKinds(job_)) options.group_samples = SamplesOfGroups(job_);
   options.seed = job_.train().seed();
   options.group = task_.start.group();
   options.rank = static_cast<uint32_t>(task_.group->rank());

@@ -23,6 +23,7 @@
 #include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
 #include "gtest/gtest.h"
+#include "job/group_kinds.h"
 #include "mpi_group/group.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
@@ -89,18 +90,29 @@ class RulesTest : public ::testing::Test {
     return job;
   }
 
+  // Makes the job's groups have these numbers of ranks.
+  static void SetRanks(const std::vector<uint32_t>& ranks, v1::JobSpec& job) {
+    for (const uint32_t each : ranks) {
+      v1::GroupKind& kind = *job.mutable_groups()->add_kinds();
+      kind.set_count(1);
+      kind.set_ranks(each);
+    }
+    FillKinds(job);
+  }
+
   // Trains a job with all its groups at the same time, and returns each group's vector. No group steps before all have
   // attached, unless `start_` is set.
   std::vector<std::vector<float>> Train(const v1::JobSpec& job, RuleName rule, bool with_server = true) {
-    const Shape shape = {job.groups().count(), job.groups().ranks()};
-    std::vector<std::vector<float>> vectors(shape.groups);
-    absl::BlockingCounter attached(static_cast<int>(shape.groups));
+    const uint32_t count = job.groups().count();
+    std::vector<std::vector<float>> vectors(count);
+    absl::BlockingCounter attached(static_cast<int>(count));
     absl::Notification all_attached;
     std::vector<std::vector<std::unique_ptr<Group>>> groups;
     std::vector<std::thread> threads;
-    for (uint32_t group = 0; group < shape.groups; ++group) {
-      groups.push_back(MakeInProcessGroups(static_cast<int>(shape.ranks)));
-      for (uint32_t rank = 0; rank < shape.ranks; ++rank) {
+    for (uint32_t group = 0; group < count; ++group) {
+      const uint32_t ranks = KindOf(job, group).ranks();
+      groups.push_back(MakeInProcessGroups(static_cast<int>(ranks)));
+      for (uint32_t rank = 0; rank < ranks; ++rank) {
         threads.emplace_back([&, group, rank, mpi = groups[group][rank].get()] {
           const auto first = [this, &attached, &all_attached, rank] {
             if (rank > 0 || start_) return;
@@ -124,19 +136,25 @@ class RulesTest : public ::testing::Test {
     std::function<void()> before_first_step;
   };
 
+  static SamplerOptions SamplingOf(const v1::JobSpec& job, const RankRun& run) {
+    SamplerOptions sampling;
+    sampling.samples = kSamples;
+    sampling.groups = job.groups().count();
+    sampling.ranks = static_cast<uint32_t>(run.mpi->size());
+    if (HasKinds(job)) sampling.group_samples = SamplesOfGroups(job);
+    sampling.batch = kBatch;
+    sampling.seed = 9;
+    sampling.group = run.group;
+    sampling.rank = static_cast<uint32_t>(run.mpi->rank());
+    return sampling;
+  }
+
   std::vector<float> RunRank(const v1::JobSpec& job, RuleName rule, const RankRun& run) {
     QuadraticModel model(kParameters);
     Arena arena = *Arena::Make({.parameters = kParameters, .buffers = 1, .statistics = kTrainingStatistics});
     EXPECT_TRUE(model.Bind(arena).ok());
     model.Initialize(static_cast<uint64_t>(kStart));
-    SamplerOptions sampling;
-    sampling.samples = kSamples;
-    sampling.groups = job.groups().count();
-    sampling.ranks = job.groups().ranks();
-    sampling.batch = kBatch;
-    sampling.seed = 9;
-    sampling.group = run.group;
-    sampling.rank = static_cast<uint32_t>(run.mpi->rank());
+    const SamplerOptions sampling = SamplingOf(job, run);
     Sampler sampler = *Sampler::Make(sampling);
     Reporter reporter({});
     uint64_t step = 0;
@@ -157,6 +175,7 @@ class RulesTest : public ::testing::Test {
     options.training.sender.set_group(run.group);
     options.training.sender.set_rank(sampling.rank);
     options.training.sender.set_incarnation(1);
+    options.training.slices = FewestRanks(job);
     options.groups = sampling.groups;
     options.batch = kBatch;
     options.epochs = job.train().epochs();

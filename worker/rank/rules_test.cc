@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "algorithms/center_rule.h"
@@ -33,7 +34,8 @@ TEST(RuleNumbersTest, AreThoseOfTheJob) {
 }
 
 // Synchronous SGD with two groups of two ranks trains the same model as one group of four ranks with MPI alone. Four
-// groups of one rank do so too. All runs use the same samples, momentum and schedule, and end with the same buffers.
+// groups of one rank do so too, and groups of different sizes, which count by their samples. All runs use the same
+// samples, momentum and schedule, and end with the same buffers.
 TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   const Rule sync = {Averaging::SYNC, RuleName::kSync};
   const auto with_momentum = [&sync](const Shape& shape) {
@@ -44,9 +46,13 @@ TEST_F(RulesTest, SynchronousGroupsAreOneBigGroup) {
   };
   const std::vector<float> alone = Train(with_momentum({1, 4}), sync.name, /*with_server=*/false)[0];
   EXPECT_NEAR(alone[0], kTarget, 1);
-  for (const Shape& shape : {Shape{2, 2}, Shape{4, 1}}) {
+  for (const std::vector<uint32_t>& ranks :
+       std::vector<std::vector<uint32_t>>{{2, 2}, {1, 1, 1, 1}, {1, 3}, {2, 1, 1}}) {
+    SCOPED_TRACE(absl::StrJoin(ranks, ", "));
     StartAnew();
-    const auto groups = Train(with_momentum(shape), sync.name);
+    v1::JobSpec job = with_momentum({});
+    SetRanks(ranks, job);
+    const auto groups = Train(job, sync.name);
     const std::vector<float> center = Center();
     for (const std::vector<float>& group : groups) EXPECT_EQ(group, center);
     for (uint64_t i = 0; i < center.size(); ++i) ASSERT_NEAR(center[i], alone[i], 1e-4) << i;
@@ -98,7 +104,8 @@ void SetRhythm(const Rhythm& rhythm, v1::JobSpec& job) {
 }
 
 // Under every other rule the groups' training moves the center from 40 towards the samples' target, as far as twelve
-// steps bring it by that rule. That holds whether groups wait for answers or train on meanwhile. Under rules with
+// steps bring it by that rule. That holds whether groups wait for answers or train on meanwhile, and for groups of two
+// ranks as for one of three and one of one. Under rules with
 // rounds all groups end exactly at the center.
 TEST_F(RulesTest, EveryRuleLearns) {
   // The allowed distances of the final center from kTarget, for each rule and all rhythms below. The distance is 37 at
@@ -129,6 +136,7 @@ TEST_F(RulesTest, EveryRuleLearns) {
       SCOPED_TRACE(absl::StrCat(Averaging::Rule_Name(rule.wire), " ", rhythm.delay, " ", rhythm.fragments));
       StartAnew();
       v1::JobSpec job = Job(rule, {2, 2});
+      if (rhythm.delay > 0) SetRanks({3, 1}, job);
       SetRhythm(rhythm, job);
       const auto groups = Train(job, rule.name);
       const std::vector<float> center = Center();

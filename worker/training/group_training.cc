@@ -166,6 +166,7 @@ void GroupTraining::OpenExchange(const Attached& attached) {
   options.sender = options_.sender;
   options.rule = options_.rule;
   options.encoding = options_.encoding;
+  options.slices = options_.slices;
   options.overlaps = options_.rhythm.delay > 0 || options_.rhythm.fragments > 1;
   options.window_blocks = attached.window_blocks;
   options.grace = options_.grace;

@@ -89,6 +89,7 @@ struct GroupTrainingOptions {
   // parameters itself, between Combine and EndStep.
   std::optional<OptimizerOptions> optimizer = OptimizerOptions();
   uint32_t groups = 1;  // Groups of the job.
+  uint32_t slices = 0;  // GroupExchangeOptions::slices.
   // GroupStateOptions::interval; 0: no state is kept.
   absl::Duration state_interval = absl::Seconds(30);
   // Whether rank 0 asks the first server about once a second whether another group has called Stop.

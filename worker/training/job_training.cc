@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
+#include "job/group_kinds.h"
 #include "job/job_check.h"
 #include "job/job_defaults.h"
 #include "job/job_options.h"
@@ -67,12 +68,11 @@ absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
   if (!trains && start.task() != v1::GroupStart::EVALUATE)
     return Bad("task", absl::StrCat(start.task()), "TRAIN, EVALUATE");
   if (!trains && start.servers().empty()) return Bad("servers", "empty", "the center's servers, to evaluate it");
-  if (job.groups().ranks() != static_cast<uint32_t>(ranks)) {
-    return Bad("job.groups.ranks", absl::StrCat(job.groups().ranks()),
-               absl::StrCat("the ", ranks, " ranks that were started"));
-  }
   if (trains && start.group() >= job.groups().count()) {
     return Bad("group", absl::StrCat(start.group()), absl::StrCat("0 to ", job.groups().count() - 1));
+  }
+  if (const uint32_t expected = KindOf(job, start.group()).ranks(); expected != static_cast<uint32_t>(ranks)) {
+    return Bad("job.groups.ranks", absl::StrCat(expected), absl::StrCat("the ", ranks, " ranks that were started"));
   }
   if (!start.servers().empty() && start.incarnation() == 0) return Bad("incarnation", "0", "at least 1");
   const std::vector<JobProblem> problems = CheckJob(job);
@@ -93,6 +93,7 @@ absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& sta
   GroupTrainingOptions options;
   options.rule = *rule;
   options.groups = job.groups().count();
+  options.slices = FewestRanks(job);
   options.state_interval = absl::Seconds(job.train().state_seconds());
   options.sender = SenderOf(start, numbers.rank);
   options.rhythm.interval = averaging.interval();

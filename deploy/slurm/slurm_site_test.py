@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""`hooke-worker --slurm` under a real Slurm: batch jobs come with the groups that wait for the site, and go with them."""
+
+import pathlib
+import random
+import sys
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import slurm_fixture  # noqa: E402
+from slurm_fixture import ADDRESS, CPUS, JOB, PROGRAMS, WAITING_JOB  # noqa: E402
+
+JOBS = 50
+SEED = 20261127
+ONE_GROUP = WAITING_JOB.replace("count: 2", "count: 1")
+
+
+class Site(slurm_fixture.SlurmTestCase):
+    def agent(self, *flags):
+        """Starts the agent of site hpc. Its batch jobs' workers end 3 s after their last group."""
+        process = self.slurm.daemon(
+            str(PROGRAMS / "hooke-worker"),
+            "--slurm",
+            f"--coordinator={ADDRESS}",
+            f"--token-file={self.token}",
+            "--site=hpc",
+            "--allow-commands",
+            f"--state-dir={self.folder}/agent",
+            "--exit-idle=3s",
+            *flags,
+            TMPDIR=str(self.temporary),
+        )
+        self.before = sorted([*self.before, "hooke-worker"])
+        return process
+
+    def queue(self):
+        """Returns Slurm's queue: id -> state."""
+        return dict(line.split() for line in self.slurm.call("squeue", "--noheader", "--format=%i %T").splitlines())
+
+    def reasons(self, job_id):
+        return "\n".join(group["reason"] for group in self.job(job_id)["groups"])
+
+    def check_all_is_free(self):
+        self.check_nothing_is_left()
+        self.wait_for("the workers are forgotten", lambda: self.workers() == {})
+        self.assertEqual(self.slurm.call("sinfo", "--noheader", "--format=%C").split("/")[0], "0", "allocated CPUs")
+
+    def test_a_job_gets_its_workers_from_slurm(self):
+        self.agent()
+        job_id = self.submit(JOB.replace("EPOCHS", "1"))
+        self.wait_for("the job has succeeded", lambda: self.job(job_id)["state"] == "succeeded")
+        # The evaluation took no batch job of its own.
+        self.assertEqual(len(list((self.folder / "agent" / "slurm").glob("slurm-*.log"))), 2)
+        self.assertRegex(self.hooke("logs", job_id), r"site hpc: Slurm jobs? ")
+        self.check_all_is_free()
+
+    def test_a_group_comes_back_after_its_time_limit(self):
+        # Slurm looks at limits each 30 s, and sends the signal up to 60 s early.
+        self.agent("--sbatch=--signal=B:USR1@55")
+        job_id = self.submit(WAITING_JOB + "sites: {hpc: {slurm: {time: '1'}}}\n")
+        self.runs(job_id, 1)
+        first = set(self.queue())
+        self.assertEqual(len(first), 2)
+        self.runs(job_id, 2)
+        self.assertEqual(set(self.queue()) & first, set(), "other batch jobs")
+        self.hooke("cancel", job_id)
+        self.check_all_is_free()
+
+    def test_the_queue_says_what_slurm_says(self):
+        self.agent()
+        full = self.submit(WAITING_JOB.replace("ranks: 1", f"ranks: {CPUS}"))
+        self.runs(full, 1)
+        waits = self.submit(ONE_GROUP)
+        self.wait_for("Slurm's reason", lambda: "waits: Resources" in self.reasons(waits) or "waits: Priority" in self.reasons(waits))
+        wrong = self.submit(ONE_GROUP + "sites: {hpc: {slurm: {partition: nowhere}}}\n")
+        self.wait_for("Slurm's refusal", lambda: "invalid partition" in self.reasons(wrong).lower())
+        self.hooke("cancel", wrong)
+        self.hooke("cancel", full)
+        self.runs_one(waits)
+        self.hooke("cancel", waits)
+        self.check_all_is_free()
+
+    def runs_one(self, job_id):
+        self.wait_for(f"{job_id} runs", lambda: self.job(job_id)["groups"][0]["state"] in ("starting", "running"))
+
+    def test_another_agent_goes_on(self):
+        agent = self.agent("--sbatch=--hold")
+        job_id = self.submit(WAITING_JOB)
+        self.wait_for("two batch jobs", lambda: len(self.queue()) == 2)
+        first = set(self.queue())
+        agent.kill()
+        agent.wait()
+        self.before.remove("hooke-worker")
+        # The coordinator takes another agent only when the first has been silent for a while.
+        self.wait_for("the first agent is given up", lambda: "was last heard" in self.reasons(job_id))
+        self.agent()
+        for held in first:
+            self.slurm.call("scontrol", "release", held)
+        self.runs(job_id, 1)
+        self.assertEqual(set(self.queue()), first)
+        self.hooke("cancel", job_id)
+        self.check_all_is_free()
+
+    def test_jobs_that_are_cancelled_at_random_leave_nothing(self):
+        self.agent()
+        chance = random.Random(SEED)
+        print("seed", SEED, flush=True)
+        going, known = [], []
+        while len(known) < JOBS or going:
+            if len(known) < JOBS and (not going or chance.random() < 0.6):
+                going.append(self.submit(ONE_GROUP))
+                known.append(going[-1])
+            else:
+                self.hooke("cancel", going.pop(chance.randrange(len(going))))
+        self.assertEqual([self.job(job_id)["state"] for job_id in known], ["cancelled"] * JOBS)
+        self.check_all_is_free()
+
+
+if __name__ == "__main__":
+    slurm_fixture.main(__file__)

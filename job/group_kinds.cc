@@ -1,0 +1,157 @@
+#include "job/group_kinds.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "job/command.h"
+#include "job/job_keys.h"
+#include "job/visible_text.h"
+
+namespace hooke {
+namespace {
+
+constexpr char kGroups[] = "groups";
+
+// The default of a key whose table row has a number as its preset.
+uint32_t PresetOf(const char* path) {
+  const JobKey& key = *FindJobKey(path);
+  return static_cast<uint32_t>(ParseKeyValue(key, *key.preset, /*quoted=*/false).value().integer);
+}
+
+// Returns the fault of a kind's value, or "". `path` is the key that has the same range.
+std::string FaultOf(const char* path, absl::string_view name, uint32_t value) {
+  KeyValue checked;
+  checked.text = absl::StrCat(value);
+  checked.integer = value;
+  const absl::Status status = CheckKeyValue(*FindJobKey(path), checked);
+  return status.ok() ? "" : absl::StrCat(name, ": ", status.message());
+}
+
+std::string FaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
+  if (std::string fault = FaultOf("groups.count", "count", kind.count()); !fault.empty()) return fault;
+  if (std::string fault = FaultOf("groups.ranks", "ranks", kind.ranks()); !fault.empty()) return fault;
+  KeyValue site;
+  site.text = kind.site();
+  if (const absl::Status status = CheckKeyValue(*FindJobKey("groups.site"), site); !status.ok()) {
+    return absl::StrCat("site: ", status.message());
+  }
+  if (!HasCommand(job)) return FaultOf("train.batch_size", "batch_size", kind.batch_size());
+  return kind.batch_size() == 0 ? ""
+                                : "batch_size: does not go with command, which has a batch size of its own: remove it";
+}
+
+std::string CountText(uint64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+template <typename Kinds>
+const v1::GroupKind& FewestRanksOf(const Kinds& kinds) {
+  const auto fewer = [](const v1::GroupKind& a, const v1::GroupKind& b) { return a.ranks() < b.ranks(); };
+  return *std::min_element(kinds.begin(), kinds.end(), fewer);
+}
+
+JobProblem Problem(std::string message) { return {kGroups, std::move(message), {kGroups}}; }
+
+}  // namespace
+
+void FillKinds(v1::JobSpec& job) {
+  if (!HasKinds(job)) return;
+  v1::GroupsSpec& groups = *job.mutable_groups();
+  uint64_t count = 0;
+  uint32_t most = 0;
+  for (v1::GroupKind& kind : *groups.mutable_kinds()) {
+    if (kind.count() == 0) kind.set_count(PresetOf("groups.count"));
+    if (kind.ranks() == 0) kind.set_ranks(PresetOf("groups.ranks"));
+    if (kind.batch_size() == 0) kind.set_batch_size(job.train().batch_size());
+    count += kind.count();
+    most = std::max(most, kind.ranks());
+  }
+  groups.set_count(static_cast<uint32_t>(std::min<uint64_t>(count, UINT32_MAX)));
+  groups.set_ranks(most);
+}
+
+std::vector<JobProblem> CheckKinds(const v1::JobSpec& job) {
+  if (!HasKinds(job)) return {};
+  const v1::GroupsSpec& groups = job.groups();
+  if (groups.kinds_size() > kKindsMax) {
+    return {Problem(absl::StrCat("has ", groups.kinds_size(), " kinds of groups; must be at most ", kKindsMax))};
+  }
+  std::vector<JobProblem> problems;
+  for (int i = 0; i < groups.kinds_size(); ++i) {
+    const std::string fault = FaultOf(groups.kinds(i), job);
+    if (!fault.empty()) problems.push_back(Problem(absl::StrCat("kind ", i + 1, ": ", fault)));
+  }
+  if (!groups.site().empty()) {
+    problems.push_back(Problem(
+        absl::StrCat("site ", Quoted(groups.site()), " does not go with a list of kinds: each kind has its own")));
+  }
+  if (!problems.empty()) return problems;
+  // The table's range of groups.count has the most groups, and is checked with the other keys.
+  if (const uint64_t ranks = AllRanksOf(job); ranks > kJobRanksMax) {
+    problems.push_back(
+        Problem(absl::StrCat("all groups together have ", ranks, " ranks; must be at most ", kJobRanksMax)));
+  }
+  return problems;
+}
+
+std::vector<v1::GroupKind> KindsOf(const v1::JobSpec& job) {
+  if (HasKinds(job)) return {job.groups().kinds().begin(), job.groups().kinds().end()};
+  v1::GroupKind all;
+  all.set_count(job.groups().count());
+  all.set_ranks(job.groups().ranks());
+  all.set_site(job.groups().site());
+  all.set_batch_size(job.train().batch_size());
+  return {all};
+}
+
+v1::GroupKind KindOf(const v1::JobSpec& job, uint32_t group) {
+  if (!HasKinds(job)) return KindsOf(job).front();
+  // The coordinator asks this for each waiting group, so only the kind that is returned is copied.
+  for (const v1::GroupKind& kind : job.groups().kinds()) {
+    if (group < kind.count()) return kind;
+    group -= kind.count();
+  }
+  return FewestRanksOf(job.groups().kinds());
+}
+
+uint64_t AllRanksOf(const v1::JobSpec& job) {
+  uint64_t ranks = 0;
+  for (const v1::GroupKind& kind : KindsOf(job)) ranks += uint64_t{kind.count()} * kind.ranks();
+  return ranks;
+}
+
+uint64_t RanksBefore(const v1::JobSpec& job, uint32_t group) {
+  uint64_t ranks = 0;
+  for (const v1::GroupKind& kind : KindsOf(job)) {
+    const uint32_t before = std::min(group, kind.count());
+    ranks += uint64_t{before} * kind.ranks();
+    group -= before;
+  }
+  return ranks;
+}
+
+uint32_t FewestRanks(const v1::JobSpec& job) { return FewestRanksOf(KindsOf(job)).ranks(); }
+
+std::vector<uint64_t> SamplesOfGroups(const v1::JobSpec& job) {
+  std::vector<uint64_t> samples;
+  for (const v1::GroupKind& kind : KindsOf(job)) {
+    samples.insert(samples.end(), kind.count(), uint64_t{kind.ranks()} * std::max<uint32_t>(kind.batch_size(), 1));
+  }
+  return samples;
+}
+
+std::string GroupsText(const v1::JobSpec& job) {
+  std::vector<std::string> texts;
+  for (const v1::GroupKind& kind : KindsOf(job)) {
+    std::string text = absl::StrCat(CountText(kind.count(), "group"), " x ", CountText(kind.ranks(), "rank"));
+    if (HasKinds(job) && !kind.site().empty()) absl::StrAppend(&text, " at ", kind.site());
+    if (kind.batch_size() != job.train().batch_size()) absl::StrAppend(&text, " (batch ", kind.batch_size(), ")");
+    texts.push_back(std::move(text));
+  }
+  return absl::StrJoin(texts, ", ");
+}
+
+}  // namespace hooke

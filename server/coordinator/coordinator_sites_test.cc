@@ -1,0 +1,165 @@
+// Sites that get their workers from a batch system: what their agent learns, and what people learn from it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/coordinator_fixture.h"
+#include "server/coordinator/example_job.h"
+#include "server/coordinator/fake_worker.h"
+
+namespace hooke {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class CoordinatorSitesTest : public CoordinatorFixture {
+ protected:
+  absl::StatusOr<v1::SiteHeartbeatResponse> Ask(const v1::SiteHeartbeatRequest& request) {
+    return coordinator_->SiteHeartbeat(request, now_);
+  }
+  static v1::SiteHeartbeatRequest Request(const std::string& instance = "i1") {
+    v1::SiteHeartbeatRequest request;
+    request.set_site("hpc");
+    request.set_instance(instance);
+    return request;
+  }
+  // Submits a job with groups of these numbers of ranks, the first at hpc and the second at cloud.
+  std::string SubmitMixed(uint32_t at_hpc, uint32_t at_cloud) {
+    v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", ++submissions_), {});
+    v1::GroupsSpec& groups = *request.mutable_job()->mutable_groups();
+    groups.Clear();
+    for (const auto& [site, ranks] : {std::pair("hpc", at_hpc), std::pair("cloud", at_cloud)}) {
+      v1::GroupKind& kind = *groups.add_kinds();
+      kind.set_site(site);
+      kind.set_ranks(ranks);
+    }
+    (*request.mutable_job()->mutable_slurm())["hpc"].set_partition("long");
+    const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.ok() ? *id : "";
+  }
+};
+
+// The agent learns which groups wait for its site, and what their job asks of Slurm. Its words stand behind the reason
+// and in the job's log. Groups at other sites are not its business.
+TEST_F(CoordinatorSitesTest, TheAgentLearnsWhatWaits) {
+  Heartbeat("b:1");
+  ASSERT_TRUE(Ask(Request()).ok());
+  const std::string id = SubmitMixed(4, 1);
+  absl::StatusOr<v1::SiteHeartbeatResponse> answer = Ask(Request());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_EQ(answer->jobs_size(), 1);
+  EXPECT_EQ(answer->jobs(0).job_id(), id);
+  EXPECT_THAT(answer->jobs(0).waiting_ranks(), ElementsAre(4));
+  EXPECT_EQ(answer->jobs(0).slurm().partition(), "long");
+  EXPECT_THAT(answer->jobs(0).workers(), IsEmpty());
+
+  v1::SiteHeartbeatRequest request = Request();
+  v1::SiteNote& note = *request.add_notes();
+  note.set_job_id(id);
+  note.set_text("Slurm job 7 waits: \x1b[31mPriority");
+  request.add_notes()->set_job_id("unknown-9");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Ask(request).ok());
+    Pass(absl::Seconds(1), {});
+  }
+  const std::string shown = "Slurm job 7 waits: \\x1b[31mPriority";
+  EXPECT_THAT(Status(id).groups(0).reason(), testing::EndsWith("; " + shown));
+  EXPECT_THAT(Status(id).groups(1).reason(), Not(HasSubstr("Slurm")));
+  const std::string log = Log(id);
+  const size_t first = log.find("site hpc: " + shown);
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("site hpc:", first + 1), std::string::npos) << "once, because it did not change";
+
+  // After a while without the agent, its words are old.
+  Pass(absl::Minutes(2), {});
+  EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("the process that gets workers for hpc was last heard 2m ago"));
+}
+
+// A worker of one job gets its groups and no others. The agent sees its slots, and learns which jobs have ended.
+TEST_F(CoordinatorSitesTest, AWorkerOfOneJob) {
+  Heartbeat("b:1");
+  ASSERT_TRUE(Ask(Request()).ok());
+  const std::string other = SubmitMixed(2, 1);
+  const std::string id = SubmitMixed(2, 1);
+  FakeWorker worker("n0-7", 3, "hpc");
+  worker.SetOnlyJob(id);
+  ASSERT_TRUE(worker.Connect(*coordinator_, now_).ok());
+  worker.Receive(now_);
+  ASSERT_THAT(worker.started(), ElementsAre(GroupKey{id, 0, 1}));
+  EXPECT_EQ(Status(other).groups(0).reason(), "needs 2 slots at hpc; the worker there is only for other jobs");
+  EXPECT_EQ(coordinator_->Nodes(now_).back().only_job(), id);
+
+  v1::SiteHeartbeatRequest request = Request();
+  for (const std::string& job_id : {id, other, std::string("gone-9")}) request.add_jobs(job_id);
+  absl::StatusOr<v1::SiteHeartbeatResponse> answer = Ask(request);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_EQ(answer->jobs_size(), 2);
+  EXPECT_THAT(answer->jobs(0).waiting_ranks(), ElementsAre(2));
+  EXPECT_THAT(answer->jobs(1).waiting_ranks(), IsEmpty());
+  ASSERT_EQ(answer->jobs(1).workers_size(), 1);
+  EXPECT_EQ(answer->jobs(1).workers(0).name(), "n0-7");
+  EXPECT_EQ(answer->jobs(1).workers(0).slots(), 3u);
+  EXPECT_EQ(answer->jobs(1).workers(0).slots_used(), 2u);
+  EXPECT_THAT(answer->ended_jobs(), ElementsAre("gone-9"));
+
+  // Such a worker does not come back under its name, so it is not listed when it is gone.
+  worker.Disconnect(now_);
+  Pass(absl::Minutes(1), {});
+  EXPECT_EQ(coordinator_->Nodes(now_).back().kind(), v1::NodeStatus::SERVER);
+
+  ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
+  EXPECT_THAT(Ask(request)->ended_jobs(), ElementsAre(id, "gone-9"));
+}
+
+// A batch system gives workers as large as they are needed, so those that are there now are no limit for a job.
+TEST_F(CoordinatorSitesTest, ALargerJobIsNotRefused) {
+  Heartbeat("b:1");
+  FakeWorker worker("n0-7", 1, "hpc");
+  ASSERT_TRUE(worker.Connect(*coordinator_, now_).ok());
+  v1::SubmitRequest request = ExampleSubmission("large", {});
+  request.mutable_job()->mutable_groups()->set_ranks(4);
+  request.mutable_job()->mutable_groups()->set_site("hpc");
+  EXPECT_EQ(coordinator_->Submit(request, now_).status().code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Ask(Request()).ok());
+  EXPECT_TRUE(coordinator_->Submit(request, now_).ok());
+}
+
+// Two agents would submit everything twice. Another one may take over when the first is gone.
+TEST_F(CoordinatorSitesTest, OneAgentForASite) {
+  ASSERT_TRUE(Ask(Request("i1")).ok());
+  Pass(absl::Seconds(30), {});
+  const absl::Status refused = Ask(Request("i2")).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("for site hpc and was heard 30s ago: end it first"));
+  ASSERT_TRUE(Ask(Request("i1")).ok());
+  Pass(absl::Seconds(91), {});
+  EXPECT_TRUE(Ask(Request("i2")).ok());
+  EXPECT_EQ(Ask(Request("i1")).status().code(), absl::StatusCode::kAlreadyExists);
+}
+
+TEST_F(CoordinatorSitesTest, WrongRequestsAreRefused) {
+  v1::SiteHeartbeatRequest site = Request();
+  site.set_site("a b");
+  v1::SiteHeartbeatRequest instance = Request("");
+  v1::SiteHeartbeatRequest notes = Request();
+  for (int i = 0; i < 4097; ++i) notes.add_notes();
+  v1::SiteHeartbeatRequest jobs = Request();
+  for (int i = 0; i < 4097; ++i) jobs.add_jobs("a-1");
+  for (const v1::SiteHeartbeatRequest& wrong : {site, instance, notes, jobs}) {
+    EXPECT_EQ(Ask(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong.site();
+  }
+  FakeWorker worker("w", 1);
+  worker.SetOnlyJob(std::string(129, 'j'));
+  EXPECT_EQ(worker.Connect(*coordinator_, now_).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace hooke

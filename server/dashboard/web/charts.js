@@ -1,0 +1,214 @@
+// The charts of a job: what its groups and its center reported, over steps or over time.
+"use strict";
+
+const COLORS = ["#2f81f7", "#d1570b", "#1a9e5c", "#a475f9", "#c1911a", "#d6336c", "#1098ad", "#868e96"];
+const CENTER_COLOR = "#1a9e5c";
+const MANY_COLOR = "#868e96";
+// With more groups than this, the legend and colors would tell nobody anything: all lines are thin and gray.
+const LEGEND_GROUPS = 8;
+const POINTS_MAX = 12000;
+const OVERLAP_MS = 5000;
+
+// What is drawn: the title, the value of a point, and whose points.
+const CHARTS = [
+  { id: "loss", title: "Loss of the groups", value: (point) => finite(point.loss), center: false },
+  { id: "accuracy", title: "Accuracy of the center, %", value: (point) => percent(point.accuracy), center: true },
+  { id: "rate", title: "Samples per second", value: (point) => finite(point.samples_per_s), center: false },
+  { id: "exchange", title: "Milliseconds of an exchange", value: (point) => ("exchange_ms" in point ? finite(point.exchange_ms) : null), center: false },
+];
+
+// A field that is not there has its default, 0. Numbers that are not finite are texts, and their points are left out.
+function finite(value) {
+  const number = Number(value ?? 0);
+  return Number.isFinite(number) ? number : null;
+}
+
+function percent(value) {
+  const number = finite(value);
+  return number === null ? null : 100 * number;
+}
+
+// The points of a job by series: a group's number, or "center".
+class History {
+  constructor() {
+    this.series = new Map();
+    this.newest = 0;
+    this.first = null;
+    this.count = 0;
+  }
+
+  // From when on to ask for points: those of the last seconds once more, because the coordinator may have corrected them.
+  // With very many points it is 0: the coordinator then sends all of them again, thinned.
+  since() {
+    if (this.count > POINTS_MAX) {
+      this.series.clear();
+      this.newest = this.count = 0;
+    }
+    return Math.max(0, this.newest - OVERLAP_MS);
+  }
+
+  // Takes the answer to since(). The points of a series take the place of those that it has from their time on.
+  add(points) {
+    const begun = new Set();
+    for (const point of points) {
+      const name = point.group === undefined ? "center" : String(point.group);
+      const time = Number(point.unix_ms);
+      if (!this.series.has(name)) this.series.set(name, []);
+      const series = this.series.get(name);
+      while (!begun.has(name) && series.length && Number(series[series.length - 1].unix_ms) >= time) {
+        series.pop();
+        --this.count;
+      }
+      begun.add(name);
+      series.push(point);
+      ++this.count;
+      this.newest = Math.max(this.newest, time);
+      if (this.first === null || time < this.first) this.first = time;
+    }
+  }
+
+  // Returns the names of the series in order: groups by number, or only the center.
+  names(center) {
+    const names = [...this.series.keys()].filter((name) => (name === "center") === center);
+    return names.sort((a, b) => Number(a) - Number(b));
+  }
+
+  line(name, chart, axis) {
+    const x = (point) => (axis === "step" ? Number(point.step ?? 0) : (Number(point.unix_ms) - this.first) / 60000);
+    const line = [];
+    for (const point of this.series.get(name)) {
+      const next = { x: x(point), y: chart.value(point) };
+      // A group that has begun again repeats steps: what it did before is not drawn over.
+      while (line.length && line[line.length - 1].x > next.x) line.pop();
+      if (next.y !== null) line.push(next);
+    }
+    return line;
+  }
+}
+
+// The charts of one job, in which each group has a color, or of several, in which each job has one.
+class JobCharts {
+  constructor(place, ids) {
+    this.axis = "step";
+    this.histories = new Map(ids.map((id) => [id, new History()]));
+    this.drawn = new Map();
+    for (const chart of CHARTS) {
+      const canvas = h("canvas", { role: "img", "aria-label": `${chart.title}; the table below has the last values` });
+      const values = h("tbody");
+      const table = h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "series"), h("th", {}, "step"), h("th", {}, "last value"))), values);
+      const section = h(
+        "section",
+        { class: "chart", id: `chart-${chart.id}` },
+        h("h3", {}, chart.title),
+        h("div", { class: "canvas" }, canvas),
+        h("details", {}, h("summary", {}, "Values"), table),
+      );
+      place.append(section);
+      this.drawn.set(chart.id, { chart: this.make(canvas), values, section });
+      section.hidden = true; // Until there is something to draw.
+    }
+  }
+
+  make(canvas) {
+    const style = getComputedStyle(document.documentElement);
+    const color = style.getPropertyValue("--quiet").trim();
+    const grid = style.getPropertyValue("--line").trim();
+    const axis = { ticks: { color }, grid: { color: grid } };
+    return new Chart(canvas, {
+      type: "line",
+      data: { datasets: [] },
+      options: {
+        animation: false,
+        parsing: false,
+        normalized: true,
+        maintainAspectRatio: false,
+        elements: { point: { radius: 0, hitRadius: 6 }, line: { borderWidth: 1.5 } },
+        interaction: { mode: "nearest", axis: "x", intersect: false },
+        scales: {
+          x: { type: "linear", title: { display: true, color, text: "step" }, ...axis },
+          y: { ...axis },
+        },
+        plugins: {
+          legend: { labels: { color, boxWidth: 12, filter: (entry) => entry.text !== "" } },
+          decimation: { enabled: true, algorithm: "min-max" },
+        },
+      },
+    });
+  }
+
+  setAxis(axis) {
+    this.axis = axis;
+    this.draw();
+  }
+
+  since(id) {
+    return this.histories.get(id).since();
+  }
+
+  add(id, points) {
+    if (points.length === 0) return;
+    this.histories.get(id).add(points);
+    this.draw();
+  }
+
+  // Returns what a chart draws: each series with its label, which is "" where the legend has no entry, and its color.
+  lines(chart) {
+    const alone = this.histories.size === 1;
+    const lines = [];
+    [...this.histories].forEach(([id, history], job) => {
+      history.names(chart.center).forEach((name, index) => {
+        const own = chart.center ? "center" : `group ${name}`;
+        const color = alone ? (chart.center ? CENTER_COLOR : COLORS[index % COLORS.length]) : COLORS[job % COLORS.length];
+        lines.push({ history, name, color, label: alone ? own : index === 0 ? id : "", row: alone ? own : `${id} ${own}` });
+      });
+    });
+    return lines;
+  }
+
+  draw() {
+    for (const chart of CHARTS) {
+      const { chart: drawn, values, section } = this.drawn.get(chart.id);
+      const lines = this.lines(chart);
+      const many = lines.length > LEGEND_GROUPS;
+      const gray = many && this.histories.size === 1;
+      drawn.data.datasets = lines.map(({ history, name, color, label }) => {
+        const data = history.line(name, chart, this.axis);
+        return {
+          label,
+          data,
+          borderColor: gray ? MANY_COLOR : color,
+          backgroundColor: gray ? MANY_COLOR : color,
+          borderWidth: many ? 0.7 : 1.5,
+          pointRadius: data.length < 30 ? 2 : 0,
+        };
+      });
+      drawn.options.plugins.legend.display = !gray && lines.length > 1;
+      drawn.options.scales.x.title.text = this.axis === "step" ? "step" : "minutes";
+      const rows = lines.map((line) => this.lastValue(line, chart)).filter((row) => row !== null);
+      values.replaceChildren(...rows);
+      section.hidden = rows.length === 0;
+      drawn.update("none");
+    }
+  }
+
+  // Returns a row with the last value that is a number; null: there is none.
+  lastValue({ history, name, row }, chart) {
+    const points = history.series.get(name);
+    for (let i = points.length - 1; i >= 0; --i) {
+      const value = chart.value(points[i]);
+      if (value === null) continue;
+      return h(
+        "tr",
+        { "data-series": row, "data-value": String(value) },
+        h("td", {}, row),
+        h("td", {}, String(points[i].step ?? 0)),
+        h("td", {}, value.toPrecision(5)),
+      );
+    }
+    return null;
+  }
+
+  destroy() {
+    for (const { chart } of this.drawn.values()) chart.destroy();
+  }
+}

@@ -1,0 +1,122 @@
+#ifndef HOOKE_WORKER_SLURM_BATCH_PLAN_H_
+#define HOOKE_WORKER_SLURM_BATCH_PLAN_H_
+
+// Which batch jobs does a site need? The plan compares the groups that wait with the batch jobs that Slurm has. A batch
+// job starts workers, which run groups of one job only. It is as large as the group for which it was submitted. Any
+// group of that job may run on its workers, so a group that starts again, and the evaluation, need no new one.
+//
+// Pure: times are steady and come from the caller, and nothing here talks to Slurm. For one thread.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "proto/job.pb.h"
+
+namespace hooke {
+
+// A batch job of this site, as Slurm's queue shows it.
+struct BatchJob {
+  enum class State {
+    kWaits,  // Has no nodes yet.
+    kRuns,
+    kEnds,  // Its nodes are being cleared.
+  };
+  std::string id;      // Slurm's number: "4211".
+  std::string job_id;  // Its workers run only groups of this job.
+  uint32_t ranks = 0;  // The ranks that it was submitted for.
+  State state = State::kWaits;
+  std::string reason;  // Slurm's word for what it waits for: "Priority".
+};
+
+struct BatchPlanOptions {
+  uint32_t ranks_max = 1024;  // Of all batch jobs together.
+  // A running batch job whose workers have not come within this time is given up.
+  absl::Duration workers_within = absl::Minutes(3);
+  // After a failure, no batch job is submitted for the same job for `retry_min`. The pause doubles with each failure in
+  // a row, up to `retry_max`.
+  absl::Duration retry_min = absl::Seconds(10);
+  absl::Duration retry_max = absl::Minutes(10);
+  // A batch job that was asked to end is ended by force after this time.
+  absl::Duration end_within = absl::Minutes(1);
+};
+
+class BatchPlan {
+ public:
+  explicit BatchPlan(BatchPlanOptions options) : options_(options) {}
+
+  struct Submission {
+    std::string job_id;
+    uint32_t ranks = 0;
+    v1::SlurmSpec slurm;
+  };
+  struct End {
+    std::string id;
+    bool gently = false;  // Its workers get time to end their groups.
+  };
+  // A batch job that was of no use, although a group waits for it.
+  struct Lost {
+    enum class Why {
+      kNoWorkers,    // It has ended before any of its workers came.
+      kLateWorkers,  // It runs, but none of its workers has come in time.
+      kNoGroup,      // Its workers came and went, and no group was placed there.
+    };
+    BatchJob job;
+    Why why = Why::kNoWorkers;
+  };
+  struct Actions {
+    std::vector<Submission> submissions;  // The caller answers each by Submitted or Failed.
+    std::vector<End> ends;
+    std::vector<Lost> lost;  // The caller answers each by Failed.
+  };
+  // Compares what the coordinator has answered with Slurm's queue, which was read after that answer.
+  Actions Next(const v1::SiteHeartbeatResponse& site, const std::vector<BatchJob>& queue, absl::Duration now);
+
+  // Notes that a submission has succeeded. Each later queue has this id, until the batch job ends.
+  void Submitted(const Submission& submission, const std::string& id);
+  // Notes why the job got no workers, in words for people.
+  void Failed(const std::string& job_id, const std::string& why, absl::Duration now);
+
+  // Returns what each job waits for here, as the last queue has shown it.
+  std::vector<v1::SiteNote> Notes() const;
+  // Returns the jobs that have batch jobs.
+  std::set<std::string> Jobs() const;
+
+ private:
+  struct Known {
+    BatchJob job;
+    uint32_t free = 0;         // Slots for groups that wait.
+    bool had_workers = false;  // A worker of it was seen.
+    bool had_groups = false;   // A group was seen there.
+    absl::Duration runs_since = absl::InfiniteDuration();
+    absl::Duration ended_at = absl::InfiniteDuration();  // When it was asked to end.
+  };
+  struct Failure {
+    std::string why;
+    int in_a_row = 0;
+    absl::Duration again_at;
+  };
+
+  void TakeQueue(const v1::SiteHeartbeatResponse& site, const std::vector<BatchJob>& queue, absl::Duration now,
+                 Actions& actions);
+  void TakeWorkers(const v1::SiteHeartbeatResponse& site);
+  void Serve(const v1::SiteJob& job, absl::Duration now, Actions& actions);
+  void EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duration now, Actions& actions);
+  uint64_t RanksInSlurm() const;
+
+  const BatchPlanOptions options_;
+  std::map<std::string, Known> known_;       // By id.
+  std::map<std::string, Failure> failures_;  // By job.
+  std::map<std::string, std::string> full_;  // Jobs that wait because of ranks_max, and the text.
+};
+
+// Returns the id of the batch job to which a worker belongs, by the worker's name: "n17-4211". Empty if there is none.
+std::string BatchIdOf(const std::string& worker);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_SLURM_BATCH_PLAN_H_

@@ -1,0 +1,293 @@
+// Which batch jobs a site submits and ends, in virtual time.
+
+#include "worker/slurm/batch_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using State = BatchJob::State;
+
+constexpr absl::Duration kTurn = absl::Seconds(2);
+
+const char* WhyText(BatchPlan::Lost::Why why) {
+  return why == BatchPlan::Lost::Why::kNoWorkers ? "" : why == BatchPlan::Lost::Why::kNoGroup ? " unused" : " late";
+}
+
+// A coordinator and a Slurm of a few fields, and a plan between them.
+class BatchPlanTest : public testing::Test {
+ protected:
+  // Makes the groups wait.
+  void Wait(const std::string& job_id, std::vector<uint32_t> ranks) { waiting_[job_id] = std::move(ranks); }
+  // A worker of the batch job has joined.
+  void Join(const std::string& id, const std::string& job_id, uint32_t slots, uint32_t used = 0) {
+    v1::SiteWorker& worker = workers_[job_id][id];
+    worker.set_name(absl::StrCat("n0-", id));
+    worker.set_slots(slots);
+    worker.set_slots_used(used);
+  }
+  // Lets the plan look once, and obeys it. Returns what it did, as "submit a-1 4", "end 7", "end 7 gently", "lost 7".
+  std::vector<std::string> Turn() {
+    now_ += kTurn;
+    v1::SiteHeartbeatResponse site;
+    std::set<std::string> jobs;
+    for (const auto& [job_id, ranks] : waiting_) jobs.insert(job_id);
+    for (const auto& [job_id, workers] : workers_) jobs.insert(job_id);
+    for (const std::string& job_id : jobs) {
+      v1::SiteJob& job = *site.add_jobs();
+      job.set_job_id(job_id);
+      for (const uint32_t ranks : waiting_[job_id]) job.add_waiting_ranks(ranks);
+      for (const auto& [id, worker] : workers_[job_id]) *job.add_workers() = worker;
+    }
+    for (const std::string& job_id : ended_) site.add_ended_jobs(job_id);
+    std::vector<BatchJob> queue;
+    for (const auto& [id, job] : slurm_) queue.push_back(job);
+    std::vector<std::string> did;
+    const BatchPlan::Actions actions = plan_->Next(site, queue, now_);
+    for (const BatchPlan::Submission& submission : actions.submissions) {
+      did.push_back(absl::StrCat("submit ", submission.job_id, " ", submission.ranks));
+      if (!refused_.empty()) {
+        plan_->Failed(submission.job_id, refused_, now_);
+        continue;
+      }
+      const std::string id = absl::StrCat(next_id_++);
+      slurm_[id] = {id, submission.job_id, submission.ranks, State::kWaits, "Priority"};
+      plan_->Submitted(submission, id);
+    }
+    for (const BatchPlan::End& end : actions.ends) {
+      did.push_back(absl::StrCat("end ", end.id, end.gently ? " gently" : ""));
+      if (obeys_) Gone(end.id);
+    }
+    for (const BatchPlan::Lost& lost : actions.lost) {
+      did.push_back(absl::StrCat("lost ", lost.job.id, WhyText(lost.why)));
+      plan_->Failed(lost.job.job_id, "no workers", now_);
+    }
+    return did;
+  }
+  void Gone(const std::string& id) {
+    workers_[slurm_[id].job_id].erase(id);
+    slurm_.erase(id);
+  }
+  std::string Note(const std::string& job_id) const {
+    for (const v1::SiteNote& note : plan_->Notes()) {
+      if (note.job_id() == job_id) return note.text();
+    }
+    return "";
+  }
+
+  std::optional<BatchPlan> plan_{BatchPlanOptions{/*ranks_max=*/16}};
+  absl::Duration now_ = absl::Hours(1);
+  std::map<std::string, std::vector<uint32_t>> waiting_;
+  std::map<std::string, std::map<std::string, v1::SiteWorker>> workers_;
+  std::vector<std::string> ended_;
+  std::map<std::string, BatchJob> slurm_;
+  std::string refused_;  // Why Slurm takes no jobs; empty: it takes them.
+  bool obeys_ = true;    // Batch jobs that are told to end do so.
+  int next_id_ = 1;
+};
+
+// One batch job for each group that waits; nothing more while Slurm has it, and the job's text follows it.
+TEST_F(BatchPlanTest, EachGroupGetsABatchJob) {
+  Wait("a-1", {2, 4});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 4", "submit a-1 2"));
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "Slurm jobs 1, 2 wait: Priority");
+  slurm_["1"].state = State::kRuns;
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "Slurm job 1 starts its workers; Slurm job 2 waits: Priority");
+  Join("1", "a-1", 4);
+  EXPECT_THAT(Turn(), IsEmpty());
+  Join("1", "a-1", 4, 4);
+  Wait("a-1", {2});
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "Slurm job 2 waits: Priority");
+}
+
+// A group that starts again gets the workers that are still there, and a new batch job if there are none.
+TEST_F(BatchPlanTest, ABatchJobServesTheNextGroup) {
+  Wait("a-1", {2});
+  Turn();
+  slurm_["1"].state = State::kRuns;
+  Join("1", "a-1", 2, 2);
+  Wait("a-1", {});
+  EXPECT_THAT(Turn(), IsEmpty());
+  Join("1", "a-1", 2, 0);
+  Wait("a-1", {2});
+  EXPECT_THAT(Turn(), IsEmpty());
+  Gone("1");  // Its time limit.
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 2"));
+}
+
+// Workers that run but are not heard are no room for a group that waits.
+TEST_F(BatchPlanTest, SilentWorkersAreReplaced) {
+  Wait("a-1", {2});
+  Turn();
+  slurm_["1"].state = State::kRuns;
+  Join("1", "a-1", 2, 2);
+  Wait("a-1", {});
+  Turn();
+  workers_["a-1"].clear();
+  Wait("a-1", {2});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 2"));
+  EXPECT_THAT(Turn(), IsEmpty());
+}
+
+// The end of a job ends its batch jobs: those that wait at once, and gently those that run.
+TEST_F(BatchPlanTest, TheEndOfAJobEndsItsBatchJobs) {
+  Wait("a-1", {2, 2});
+  Turn();
+  slurm_["2"].state = State::kRuns;
+  Turn();
+  waiting_.clear();
+  ended_ = {"a-1"};
+  obeys_ = false;
+  EXPECT_THAT(Turn(), ElementsAre("end 1", "end 2 gently"));
+  EXPECT_THAT(Turn(), IsEmpty());
+  now_ += absl::Minutes(1);
+  EXPECT_THAT(Turn(), ElementsAre("end 1", "end 2"));
+  slurm_["1"].state = State::kEnds;
+  now_ += absl::Minutes(1);
+  EXPECT_THAT(Turn(), ElementsAre("end 2"));
+  slurm_.clear();
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_THAT(plan_->Jobs(), IsEmpty());
+  EXPECT_THAT(plan_->Notes(), IsEmpty());
+}
+
+// A group that has found another place takes back its batch job, but only while that waits. While the coordinator does
+// not say that the job has ended, nothing that runs is ended: it may have started again, and not know the workers yet.
+TEST_F(BatchPlanTest, OnlyWaitingBatchJobsAreTakenBack) {
+  Wait("a-1", {2});
+  Wait("b-2", {1});
+  Turn();
+  slurm_["2"].state = State::kRuns;
+  Join("2", "b-2", 1, 1);
+  Wait("b-2", {});
+  Turn();
+  waiting_.clear();
+  workers_.clear();
+  EXPECT_THAT(Turn(), ElementsAre("end 1"));
+  EXPECT_THAT(Turn(), IsEmpty());
+}
+
+// An agent that has started again knows its batch jobs from Slurm's queue.
+TEST_F(BatchPlanTest, AnotherAgentGoesOn) {
+  Wait("a-1", {2, 4});
+  Turn();
+  plan_.emplace(BatchPlanOptions{16});
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_THAT(plan_->Jobs(), ElementsAre("a-1"));
+}
+
+// If Slurm refuses, it is asked again after pauses that grow, and the text says why.
+TEST_F(BatchPlanTest, RefusalsAreTriedAgain) {
+  refused_ = "sbatch: invalid account";
+  Wait("a-1", {1});
+  std::vector<absl::Duration> at;
+  for (int i = 0; i < 5000 && at.size() < 12; ++i) {
+    if (!Turn().empty()) at.push_back(now_);
+  }
+  ASSERT_EQ(at.size(), 12u);
+  EXPECT_EQ(at[1] - at[0], absl::Seconds(10));
+  EXPECT_EQ(at[2] - at[1], absl::Seconds(20));
+  EXPECT_EQ(at[11] - at[10], absl::Minutes(10));
+  EXPECT_EQ(Note("a-1"), "sbatch: invalid account; it is tried again");
+  refused_.clear();
+  now_ += absl::Minutes(10);
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 1"));
+  slurm_["1"].state = State::kRuns;
+  Join("1", "a-1", 1, 1);
+  Wait("a-1", {});
+  Turn();
+  EXPECT_EQ(Note("a-1"), "");
+}
+
+// If no group can be placed on the workers that came, the next batch job waits, or the site would use nodes for
+// nothing.
+TEST_F(BatchPlanTest, UnusedWorkersAreAFailure) {
+  Wait("a-1", {4});
+  Turn();
+  for (const char* id : {"1", "2"}) {
+    slurm_[id].state = State::kRuns;
+    Join(id, "a-1", 2);
+    Turn();
+    Gone(id);
+    EXPECT_THAT(Turn(), ElementsAre(absl::StrCat("lost ", id, " unused")));
+    EXPECT_THAT(Turn(), IsEmpty());
+    now_ += absl::Seconds(20);
+    Turn();
+  }
+  // Once the group runs elsewhere, an unused batch job is no failure.
+  slurm_["3"].state = State::kRuns;
+  Join("3", "a-1", 2);
+  Wait("a-1", {});
+  Turn();
+  Gone("3");
+  EXPECT_THAT(Turn(), IsEmpty());
+}
+
+// A batch job that ends before its workers came is a failure; so is one whose workers do not come.
+TEST_F(BatchPlanTest, WorkersThatDoNotComeAreAFailure) {
+  Wait("a-1", {1});
+  Turn();
+  slurm_.clear();
+  EXPECT_THAT(Turn(), ElementsAre("lost 1"));
+  EXPECT_EQ(Note("a-1"), "no workers; it is tried again");
+  now_ += absl::Seconds(10);
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 1"));
+  slurm_["2"].state = State::kRuns;
+  obeys_ = false;
+  Turn();
+  now_ += absl::Minutes(3);
+  EXPECT_THAT(Turn(), ElementsAre("end 2 gently", "lost 2 late"));
+  EXPECT_THAT(Turn(), IsEmpty()) << "no new one before the pause is over";
+  slurm_.clear();
+  EXPECT_THAT(Turn(), IsEmpty()) << "it was given up already";
+}
+
+// More ranks than the site may have wait here, and the text says so.
+TEST_F(BatchPlanTest, TheSiteHasALimit) {
+  Wait("a-1", {10, 10});
+  Wait("b-2", {6});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 10", "submit b-2 6"));
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"),
+            "this site has 16 ranks in Slurm, and may have 16 (--slurm-ranks); Slurm job 1 waits: Priority");
+}
+
+// A batch job that Slurm requeues keeps its number, and starts other workers.
+TEST_F(BatchPlanTest, ARequeuedBatchJobServesAgain) {
+  Wait("a-1", {2});
+  Turn();
+  slurm_["1"].state = State::kRuns;
+  Join("1", "a-1", 2, 2);
+  Wait("a-1", {});
+  Turn();
+  slurm_["1"].state = State::kWaits;
+  workers_.clear();
+  Wait("a-1", {2});
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "Slurm job 1 waits: Priority");
+}
+
+TEST_F(BatchPlanTest, AWorkersNameHasTheId) {
+  EXPECT_EQ(BatchIdOf("n17-4211"), "4211");
+  EXPECT_EQ(BatchIdOf("rack-1-n17-4211"), "4211");
+  for (const char* other : {"", "4211", "n17", "n17-", "n17-4211x"}) EXPECT_EQ(BatchIdOf(other), "") << other;
+}
+
+}  // namespace
+}  // namespace hooke

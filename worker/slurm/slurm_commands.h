@@ -1,0 +1,41 @@
+#ifndef HOOKE_WORKER_SLURM_SLURM_COMMANDS_H_
+#define HOOKE_WORKER_SLURM_SLURM_COMMANDS_H_
+
+// The command lines of sbatch, squeue and scancel, and what they print. Pure. No shell sees these command lines.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "worker/slurm/batch_plan.h"
+
+namespace hooke {
+
+// What all batch jobs of a site have in common. The comment of a batch job names site, coordinator, job and ranks, so
+// that an agent that has started again knows its batch jobs from Slurm's queue.
+struct SlurmSiteFacts {
+  std::string site;
+  std::string coordinator;                // HOST:PORT.
+  std::string script;                     // Path of worker.sbatch.
+  std::string folder;                     // For the logs of batch jobs.
+  std::vector<std::string> sbatch_flags;  // More flags for sbatch. What a job asks for comes after them, and wins.
+  std::vector<std::string> worker_flags;  // Flags of hooke-worker, for the script.
+};
+
+std::vector<std::string> SbatchCommand(const SlurmSiteFacts& facts, const BatchPlan::Submission& submission);
+std::vector<std::string> SqueueCommand();
+std::vector<std::string> ScancelCommand(const BatchPlan::End& end);
+
+// Returns the id from the output of sbatch, which may have warnings before it. INTERNAL: there is none.
+absl::StatusOr<std::string> ReadSbatch(absl::string_view output);
+
+// Returns the batch jobs of this site from the output of squeue, in its order. Lines about others are left out.
+std::vector<BatchJob> ReadSqueue(const SlurmSiteFacts& facts, absl::string_view output);
+
+// Returns the path of a batch job's log.
+std::string LogOf(const SlurmSiteFacts& facts, const std::string& id);
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_SLURM_SLURM_COMMANDS_H_

@@ -1,0 +1,81 @@
+#ifndef HOOKE_WORKER_SLURM_SLURM_SITE_H_
+#define HOOKE_WORKER_SLURM_SLURM_SITE_H_
+
+// The agent of a site that gets its workers from Slurm: `hooke-worker --slurm`. It asks the coordinator which groups
+// wait for the site, submits batch jobs for them (worker.sbatch), ends those that nobody needs, and tells the
+// coordinator what each job waits for. It keeps nothing: after a restart it finds its batch jobs in Slurm's queue.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "clocks/stop_signal.h"
+#include "proto/coordinator.grpc.pb.h"
+#include "spdlog/spdlog.h"
+#include "wire/cluster_token.h"
+#include "worker/slurm/batch_plan.h"
+#include "worker/slurm/slurm_commands.h"
+
+namespace hooke {
+
+struct SlurmSiteOptions {
+  SlurmSiteFacts facts;
+  BatchPlanOptions plan;
+  ClusterToken token;                                // May be empty.
+  std::vector<std::string> environment;              // Of Slurm's programs, as "NAME=value".
+  absl::Duration interval = absl::Seconds(2);        // Pause between two looks at the queue.
+  absl::Duration call_limit = absl::Seconds(5);      // For the coordinator's answer.
+  absl::Duration command_limit = absl::Seconds(30);  // For one of Slurm's programs.
+  std::function<void()> on_welcome;                  // Called once, from the thread of the site; may be empty.
+  std::shared_ptr<spdlog::logger> logger;            // Not null.
+};
+
+class SlurmSite {
+ public:
+  // Starts the agent's thread. NOT_FOUND: there is no script. INTERNAL: the folder cannot be made.
+  static absl::StatusOr<std::unique_ptr<SlurmSite>> Start(SlurmSiteOptions options);
+
+  // Ends the thread, after the program of Slurm that it runs. The batch jobs stay.
+  ~SlurmSite();
+  SlurmSite(const SlurmSite&) = delete;
+  SlurmSite& operator=(const SlurmSite&) = delete;
+
+  // Returns OK, or why the coordinator refuses this agent. A refused agent does nothing more.
+  absl::Status Refusal();
+
+ private:
+  explicit SlurmSite(SlurmSiteOptions options);
+
+  void Run();
+  // Returns false if the agent is refused for good.
+  bool Turn();
+  absl::StatusOr<v1::SiteHeartbeatResponse> AskCoordinator();
+  void Act(const BatchPlan::Actions& actions);
+  void Submit(const BatchPlan::Submission& submission);
+  std::string LostText(const BatchPlan::Lost& lost) const;
+  // Runs a program of Slurm, and returns what it prints. UNAVAILABLE: it has failed, with the end of its output.
+  absl::StatusOr<std::string> RunCommand(std::vector<std::string> command) const;
+
+  const SlurmSiteOptions options_;
+  const std::string instance_;
+  std::unique_ptr<v1::Coordinator::Stub> stub_;
+  BatchPlan plan_;  // Only the thread uses it, and the following.
+  bool welcomed_ = false;
+  std::string queue_problem_;   // Why Slurm's queue could not be read the last time; empty: it could.
+  std::string problem_logged_;  // The last problem with the coordinator that was logged; empty: none since.
+  StopSignal stop_;
+  absl::Mutex mutex_;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_WORKER_SLURM_SLURM_SITE_H_
