@@ -32,6 +32,7 @@ import scheduling_benchmark as scheduling  # noqa: E402
 import scale_benchmark as scale  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
+import recovery_benchmark as recovery  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
 import split_benchmark as split  # noqa: E402
 import training_benchmark as training  # noqa: E402
@@ -245,6 +246,17 @@ class Asked(unittest.TestCase):
         line = "by async (kill) a group makes 0.9499 of its steps per second while a server is away; asked is at least 0.95"
         self.assertEqual(away.missed([dict(row, share=0.9499)]), [line])
         self.assertEqual(away.row_of("SSP", "stop", [(0.0, 0.0, 0.0)])["share"], 0.0)
+
+    def test_recovery(self):
+        # Times, start, step: 10 steps a second, then none for 2 s, then 10 a second again.
+        before, after = (100.0, 1, 50, "n1"), (105.0, 1, 80, "n1")
+        self.assertEqual(recovery.rate_between(before, after), 6)
+        self.assertEqual(recovery.lost_seconds(before, after, 10), 2)
+        self.assertEqual(recovery.lost_seconds(before, after, 5), 0)
+        row = recovery.row_of("rank_killed", [(1.0, 1.0), (3.0, 0.9), (1.5, 0.949)])
+        self.assertEqual((row["trials"], row["median_s"], row["worst_s"], row["others_lowest"]), (3, 1.5, 3.0, 0.9))
+        self.assertEqual(recovery.missed([row]), ["rank_killed: the other group made 0.949 of its usual steps; asked is at least 0.95"])
+        self.assertEqual(recovery.missed([recovery.row_of("rank_killed", [(1.0, 0.95)])]), [])
 
     def test_startup(self):
         self.assertEqual(startup.missed({"first_step_s": 2.5}), [])

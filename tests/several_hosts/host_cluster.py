@@ -36,9 +36,10 @@ def make_hosts(test, count, **options):
 
 
 class HostCluster:
-    """A server on the first host, and a worker on each. Host i has the site `sites[i]`, or none."""
+    """A server on the first host, and a worker on each of `worker_hosts`, which are all if it is None. Host i has the site `sites[i]`, or none."""
 
-    def __init__(self, network, folder, slots=2, sites=(), worker_flags=()):
+    def __init__(self, network, folder, slots=2, sites=(), worker_flags=(), server_flags=(), worker_hosts=None):
+        self.server_flags, self.second = server_flags, None
         self.worker_flags = [f"--slots={slots}", "--allow-commands", *worker_flags]
         self.sites = sites
         self.network, self.folder, self.workers, self.ran_ssh = network, folder, {}, os.path.join(folder, "ssh.ran")
@@ -59,24 +60,37 @@ class HostCluster:
         self.environment["HOOKE_TOKEN_FILE"] = token
         first = network.addresses[0]
         self.address = f"[{first}]:{PORT}" if ":" in first else f"{first}:{PORT}"
-        self.server = self._start(0, "server", ["hooke-server", f"--listen={self.address}"])
-        for host in range(network.count):
+        self.start_server()
+        for host in range(network.count) if worker_hosts is None else worker_hosts:
             self.start_worker(host)
 
-    def _start(self, host, name, command):
+    def _start(self, host, name, command, wait=True):
         ready = os.path.join(self.folder, f"{name}.ready")
         if os.path.exists(ready):
             os.remove(ready)
         full = [str(PROGRAMS / command[0]), *command[1:], f"--state-dir={self.folder}/{name}", f"--ready-file={ready}"]
         with open(os.path.join(self.folder, f"{name}.log"), "ab") as log:
             process = subprocess.Popen(self.network.command(host, full), env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_for(f"{name} is ready", lambda: os.path.exists(ready))
+        if not wait:
+            return process
+        wait_for(f"{name} is ready or has ended", lambda: os.path.exists(ready) or process.poll() is not None)
+        if process.poll() is not None:
+            raise AssertionError(f"{name} has ended with {process.returncode}{self.logs()}")
         return process
 
-    def start_worker(self, host):
+    def start_server(self):
+        self.server = self._start(0, "server", ["hooke-server", f"--listen={self.address}", *self.server_flags])
+
+    def start_second(self):
+        """Starts a second server, on the second host."""
+        address = f"{self.network.addresses[1]}:{PORT}"
+        command = ["hooke-server", f"--listen={address}", f"--coordinator={self.address}", *self.server_flags]
+        self.second = self._start(1, "server2", command)
+
+    def start_worker(self, host, wait=True):
         name = f"n{host}"
         flags = self.worker_flags + ([f"--site={self.sites[host]}"] if self.sites else [])
-        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", *flags])
+        self.workers[name] = self._start(host, name, ["hooke-worker", f"--coordinator={self.address}", f"--name={name}", *flags], wait)
 
     def kill_worker(self, name):
         self.workers[name].send_signal(signal.SIGKILL)
@@ -141,13 +155,15 @@ class HostCluster:
     def check_nothing_is_left(self, test, memory=()):
         """Ends the daemons. Afterwards no process, no folder of a group and no memory of a group may be there."""
         hosts = range(self.network.count)
-        test.assertEqual(self.end(), [0] * (len(self.workers) + 1), self.logs())
+        test.assertEqual(set(self.end()), {0}, self.logs())
         test.assertFalse(os.path.exists(self.ran_ssh), "ssh was called")
         test.assertEqual([self.network._processes(host) for host in hosts], [[] for _ in hosts])
         test.assertEqual([list(pathlib.Path(self.folder, f"n{host}", "groups").iterdir()) for host in hosts], [[] for _ in hosts])
         test.assertEqual([path for path in memory if os.path.exists(path)], [])
 
     def end(self):
-        for process in [*self.workers.values(), self.server]:
+        """Ends all daemons, and returns their exit statuses."""
+        daemons = [*self.workers.values(), self.server, *([self.second] if self.second else [])]
+        for process in daemons:
             process.send_signal(signal.SIGTERM)
-        return [process.wait(40) for process in [*self.workers.values(), self.server]]
+        return [process.wait(40) for process in daemons]
