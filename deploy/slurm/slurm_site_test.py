@@ -39,6 +39,9 @@ class Site(slurm_fixture.SlurmTestCase):
         """Returns Slurm's queue: id -> state."""
         return dict(line.split() for line in self.slurm.call("squeue", "--noheader", "--format=%i %T").splitlines())
 
+    def gets_a_batch_job(self, job_id):
+        self.wait_for(f"Slurm has a batch job of {job_id}", lambda: f"hooke-{job_id}" in self.slurm.call("squeue", "--noheader", "--format=%j").split())
+
     def reasons(self, job_id):
         return "\n".join(group["reason"] for group in self.job(job_id)["groups"])
 
@@ -65,6 +68,10 @@ class Site(slurm_fixture.SlurmTestCase):
         self.assertEqual(len(first), 2)
         self.runs(job_id, 2)
         self.assertEqual(set(self.queue()) & first, set(), "other batch jobs")
+        for batch_job in first:
+            log = (self.folder / "agent" / "slurm" / f"slurm-{batch_job}.log").read_text()
+            self.assertIn("worker.sbatch: the time limit is near: the workers end\n", log)
+            self.assertNotIn("TIME LIMIT", log, "Slurm itself has ended the workers")
         self.hooke("cancel", job_id)
         self.check_all_is_free()
 
@@ -74,6 +81,9 @@ class Site(slurm_fixture.SlurmTestCase):
         self.runs(full, 1)
         waits = self.submit(ONE_GROUP)
         self.wait_for("Slurm's reason", lambda: "waits: Resources" in self.reasons(waits) or "waits: Priority" in self.reasons(waits))
+        # Only an administrator could release the batch job, so it is replaced.
+        self.slurm.call("scontrol", "hold", next(batch_job for batch_job, state in self.queue().items() if state == "PENDING"))
+        self.wait_for("the hold", lambda: "was held back by Slurm or an administrator: JobHeldAdmin" in self.reasons(waits))
         wrong = self.submit(ONE_GROUP + "sites: {hpc: {slurm: {partition: nowhere}}}\n")
         self.wait_for("Slurm's refusal", lambda: "invalid partition" in self.reasons(wrong).lower())
         self.hooke("cancel", wrong)
@@ -93,9 +103,10 @@ class Site(slurm_fixture.SlurmTestCase):
         agent.kill()
         agent.wait()
         self.before.remove("hooke-worker")
-        # The coordinator takes another agent only when the first has been silent for a while.
-        self.wait_for("the first agent is given up", lambda: "was last heard" in self.reasons(job_id))
-        self.agent()
+        # The coordinator takes another agent only when the first has been silent for a while. Until then the second one waits.
+        ready = self.folder / "ready"
+        self.agent(f"--ready-file={ready}")
+        self.wait_for("the second agent is accepted", ready.exists)
         for held in first:
             self.slurm.call("scontrol", "release", held)
         self.runs(job_id, 1)
@@ -104,16 +115,22 @@ class Site(slurm_fixture.SlurmTestCase):
         self.check_all_is_free()
 
     def test_jobs_that_are_cancelled_at_random_leave_nothing(self):
+        """Some of the jobs have a batch job when they are cancelled. Others are cancelled before that, or while it is submitted."""
         self.agent()
         chance = random.Random(SEED)
         print("seed", SEED, flush=True)
-        going, known = [], []
+        going, known, with_batch_job = [], [], 0
         while len(known) < JOBS or going:
             if len(known) < JOBS and (not going or chance.random() < 0.6):
                 going.append(self.submit(ONE_GROUP))
                 known.append(going[-1])
             else:
-                self.hooke("cancel", going.pop(chance.randrange(len(going))))
+                job_id = going.pop(chance.randrange(len(going)))
+                if chance.random() < 0.3:
+                    self.gets_a_batch_job(job_id)
+                    with_batch_job += 1
+                self.hooke("cancel", job_id)
+        self.assertGreaterEqual(with_batch_job, JOBS // 10)
         self.assertEqual([self.job(job_id)["state"] for job_id in known], ["cancelled"] * JOBS)
         self.check_all_is_free()
 

@@ -99,6 +99,12 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
       const v1::GroupKind kind = KindOf(job->record.spec, group.group);
       if (kind.site() == site) shown.add_waiting_ranks(kind.ranks());
     }
+    // As in Place: without servers no group starts, so nodes would be of no use. A group that waits for its next try
+    // (retry_at) is shown, because the try needs nodes.
+    const bool has_servers = !job->record.servers.empty();
+    if (!shown.waiting_ranks().empty() && !has_servers && ChooseServersFor(*job, now).servers.empty()) {
+      shown.clear_waiting_ranks();
+    }
     const auto own = own_workers.find(job->record.job_id);
     if (shown.waiting_ranks().empty() && own == own_workers.end()) continue;
     shown.set_job_id(job->record.job_id);
@@ -109,7 +115,8 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
       v1::SiteWorker& one = *shown.add_workers();
       one.set_name(node.name());
       one.set_slots(node.slots());
-      one.set_slots_used(node.slots_used());
+      // A drained worker gets no more groups, so its free slots are no room for any.
+      one.set_slots_used(worker->drain == v1::DRAIN_NONE ? node.slots_used() : node.slots());
     }
     *response.add_jobs() = std::move(shown);
   }

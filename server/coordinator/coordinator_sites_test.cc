@@ -119,6 +119,33 @@ TEST_F(CoordinatorSitesTest, AWorkerOfOneJob) {
   EXPECT_THAT(Ask(request)->ended_jobs(), ElementsAre(id, "gone-9"));
 }
 
+// A group that waits for servers cannot use nodes, so the agent does not learn of it before there is a server.
+TEST_F(CoordinatorSitesTest, GroupsThatWaitForServersNeedNoNodes) {
+  Pass(absl::Minutes(1), {}, /*server_lives=*/false);
+  ASSERT_TRUE(Ask(Request()).ok());
+  SubmitMixed(4, 1);
+  EXPECT_THAT(Ask(Request())->jobs(), IsEmpty());
+  Heartbeat("b:1");
+  const absl::StatusOr<v1::SiteHeartbeatResponse> answer = Ask(Request());
+  ASSERT_EQ(answer->jobs_size(), 1);
+  EXPECT_THAT(answer->jobs(0).waiting_ranks(), ElementsAre(4));
+}
+
+// A drained worker gets no group. So the agent sees no free slots there, and asks for other nodes.
+TEST_F(CoordinatorSitesTest, ADrainedWorkerIsFull) {
+  Heartbeat("b:1");
+  ASSERT_TRUE(Ask(Request()).ok());
+  const std::string id = SubmitMixed(4, 1);
+  FakeWorker worker("n0-7", 3, "hpc");
+  worker.SetOnlyJob(id);
+  ASSERT_TRUE(worker.Connect(*coordinator_, now_).ok());
+  EXPECT_EQ(Ask(Request())->jobs(0).workers(0).slots_used(), 0u);
+  ASSERT_TRUE(coordinator_->Drain("n0-7", v1::DRAIN_FINISH, now_).ok());
+  EXPECT_EQ(Ask(Request())->jobs(0).workers(0).slots_used(), 3u);
+  ASSERT_TRUE(coordinator_->Drain("n0-7", v1::DRAIN_NONE, now_).ok());
+  EXPECT_EQ(Ask(Request())->jobs(0).workers(0).slots_used(), 0u);
+}
+
 // A batch system gives workers as large as they are needed, so those that are there now are no limit for a job.
 TEST_F(CoordinatorSitesTest, ALargerJobIsNotRefused) {
   Heartbeat("b:1");

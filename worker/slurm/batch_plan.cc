@@ -14,13 +14,18 @@ namespace {
 // The most batch jobs that a note names.
 constexpr size_t kIdsMax = 3;
 
-// Example: "Slurm jobs 7, 8 wait: Priority". Without a reason they have nodes, and their workers have not come yet.
+// Returns "Slurm jobs 7, 8 wait: Priority". An empty reason means that the batch jobs run and wait for nothing, so the
+// text is "Slurm jobs 7, 8 start their workers".
 std::string DoingText(const std::vector<std::string>& ids, const std::string& reason) {
   const bool one = ids.size() == 1;
   const std::string who = ids.size() > kIdsMax ? absl::StrCat(ids.size(), " Slurm jobs")
                                                : absl::StrCat("Slurm job", one ? " " : "s ", absl::StrJoin(ids, ", "));
   if (reason.empty()) return absl::StrCat(who, one ? " starts its workers" : " start their workers");
   return absl::StrCat(who, one ? " waits: " : " wait: ", reason);
+}
+
+bool HasNoNodes(const BatchJob& job) {
+  return job.state == BatchJob::State::kWaits || job.state == BatchJob::State::kHeld;
 }
 
 }  // namespace
@@ -34,8 +39,15 @@ std::string BatchIdOf(const std::string& worker) {
 BatchPlan::Actions BatchPlan::Next(const v1::SiteHeartbeatResponse& site, const std::vector<BatchJob>& queue,
                                    absl::Duration now) {
   Actions actions;
-  TakeQueue(site, queue, now, actions);
-  TakeWorkers(site);
+  last_ = now;
+  failed_this_turn_.clear();
+  waiting_.clear();
+  for (const v1::SiteJob& job : site.jobs()) {
+    if (!job.waiting_ranks().empty()) waiting_.insert(job.job_id());
+  }
+  TakeQueue(queue, now, actions);
+  TakeWorkers(site, now);
+  GiveUp(now, actions);
   full_.clear();
   for (const v1::SiteJob& job : site.jobs()) Serve(job, now, actions);
   EndUnneeded(site, now, actions);
@@ -43,22 +55,16 @@ BatchPlan::Actions BatchPlan::Next(const v1::SiteHeartbeatResponse& site, const 
   return actions;
 }
 
-void BatchPlan::TakeQueue(const v1::SiteHeartbeatResponse& site, const std::vector<BatchJob>& queue, absl::Duration now,
-                          Actions& actions) {
-  std::set<std::string> waiting;
-  for (const v1::SiteJob& job : site.jobs()) {
-    if (!job.waiting_ranks().empty()) waiting.insert(job.job_id());
-  }
+void BatchPlan::TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now, Actions& actions) {
   std::set<std::string> seen;
   for (const BatchJob& job : queue) {
     seen.insert(job.id);
     Known& known = known_[job.id];
     known.job = job;
-    known.free = 0;
     if (job.state != BatchJob::State::kRuns) {
       known.runs_since = absl::InfiniteDuration();
       // Slurm may start it once more, with other workers.
-      if (job.state == BatchJob::State::kWaits) known.had_workers = known.had_groups = false;
+      if (HasNoNodes(job)) known.had_workers = known.had_all = known.had_groups = false;
     } else if (known.runs_since == absl::InfiniteDuration()) {
       known.runs_since = now;
     }
@@ -67,31 +73,57 @@ void BatchPlan::TakeQueue(const v1::SiteHeartbeatResponse& site, const std::vect
     const Known& known = it->second;
     const bool gone = seen.count(it->first) == 0;
     const bool told = known.ended_at != absl::InfiniteDuration();
-    if (gone && !told && !known.had_groups && waiting.count(known.job.job_id) > 0) {
+    if (gone && !told && !known.had_groups && waiting_.count(known.job.job_id) > 0) {
       actions.lost.push_back({known.job, known.had_workers ? Lost::Why::kNoGroup : Lost::Why::kNoWorkers});
     }
     it = gone ? known_.erase(it) : std::next(it);
   }
 }
 
-void BatchPlan::TakeWorkers(const v1::SiteHeartbeatResponse& site) {
-  for (auto& [id, known] : known_) {
-    const bool starts = known.job.state == BatchJob::State::kRuns && !known.had_workers;
-    const bool ends = known.ended_at != absl::InfiniteDuration();
-    if (!ends && (starts || known.job.state == BatchJob::State::kWaits)) known.free = known.job.ranks;
-  }
+void BatchPlan::TakeWorkers(const v1::SiteHeartbeatResponse& site, absl::Duration now) {
+  for (auto& [id, known] : known_) known.slots = known.used = 0;
   for (const v1::SiteJob& job : site.jobs()) {
     for (const v1::SiteWorker& worker : job.workers()) {
       const auto found = known_.find(BatchIdOf(worker.name()));
-      if (found == known_.end()) continue;
+      // Workers of a batch job without nodes are those of its last start, which the coordinator still knows.
+      if (found == known_.end() || HasNoNodes(found->second.job)) continue;
       Known& known = found->second;
-      if (!std::exchange(known.had_workers, true)) known.free = 0;  // From here on its workers' own slots count.
-      if (known.ended_at != absl::InfiniteDuration()) continue;
-      known.free += worker.slots() - std::min(worker.slots(), worker.slots_used());
-      if (worker.slots_used() == 0) continue;
-      known.had_groups = true;
-      failures_.erase(known.job.job_id);
+      known.had_workers = true;
+      known.slots += worker.slots();
+      known.used += std::min(worker.slots(), worker.slots_used());
+      // The first group shows that Slurm serves the job. Later ones show nothing about the job's other batch jobs.
+      if (worker.slots_used() > 0 && !std::exchange(known.had_groups, true)) failures_.erase(known.job.job_id);
     }
+  }
+  for (auto& [id, known] : known_) {
+    known.had_all = known.had_all || (known.had_workers && known.slots >= known.job.ranks);
+    const bool ends = known.ended_at != absl::InfiniteDuration();
+    const bool waits = known.job.state == BatchJob::State::kWaits;
+    const bool whole = waits || Starts(known, now);
+    const uint64_t slots = whole ? std::max<uint64_t>(known.slots, known.job.ranks) : known.slots;
+    const bool serves = !ends && (waits || known.job.state == BatchJob::State::kRuns);
+    known.free = serves ? slots - known.used : 0;
+  }
+}
+
+bool BatchPlan::Starts(const Known& known, absl::Duration now) const {
+  return known.job.state == BatchJob::State::kRuns && !known.had_all &&
+         now - known.runs_since < options_.workers_within;
+}
+
+// Ends the batch jobs from which no group can expect anything.
+void BatchPlan::GiveUp(absl::Duration now, Actions& actions) {
+  for (auto& [id, known] : known_) {
+    if (known.ended_at != absl::InfiniteDuration() || actions.ends.size() >= options_.ends_max) continue;
+    const bool held = known.job.state == BatchJob::State::kHeld;
+    const bool runs = known.job.state == BatchJob::State::kRuns;
+    const bool late = runs && !known.had_all && known.used == 0 && !Starts(known, now);
+    if (!held && !late) continue;
+    known.ended_at = now;
+    known.free = 0;
+    actions.ends.push_back({id, !held});
+    if (waiting_.count(known.job.job_id) == 0) continue;
+    actions.lost.push_back({known.job, held ? Lost::Why::kHeld : Lost::Why::kLateWorkers});
   }
 }
 
@@ -133,6 +165,7 @@ void BatchPlan::Serve(const v1::SiteJob& job, absl::Duration now, Actions& actio
 void BatchPlan::EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duration now, Actions& actions) {
   const std::set<std::string> ended(site.ended_jobs().begin(), site.ended_jobs().end());
   for (auto& [id, known] : known_) {
+    if (actions.ends.size() >= options_.ends_max) return;
     if (known.job.state == BatchJob::State::kEnds) continue;
     if (known.ended_at != absl::InfiniteDuration()) {
       if (now - known.ended_at < options_.end_within) continue;
@@ -140,14 +173,12 @@ void BatchPlan::EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duratio
       actions.ends.push_back({id, false});
       continue;
     }
-    const bool waits = known.job.state == BatchJob::State::kWaits;
-    const bool late = !waits && !known.had_workers && now - known.runs_since >= options_.workers_within;
+    const bool waits = HasNoNodes(known.job);
     // Running ones end by themselves if they have nothing to do (--exit-idle). Meanwhile a group may start again there.
     const bool unused = waits && known.free == known.job.ranks;
-    if (!late && !unused && ended.count(known.job.job_id) == 0) continue;
+    if (!unused && ended.count(known.job.job_id) == 0) continue;
     known.ended_at = now;
     actions.ends.push_back({id, !waits});
-    if (late) actions.lost.push_back({known.job, Lost::Why::kLateWorkers});
   }
 }
 
@@ -156,6 +187,7 @@ void BatchPlan::Submitted(const Submission& submission, const std::string& id) {
 }
 
 void BatchPlan::Failed(const std::string& job_id, const std::string& why, absl::Duration now) {
+  if (!failed_this_turn_.insert(job_id).second) return;
   Failure& failure = failures_[job_id];
   failure.why = why;
   absl::Duration pause = options_.retry_min;
@@ -166,14 +198,17 @@ void BatchPlan::Failed(const std::string& job_id, const std::string& why, absl::
 
 std::vector<v1::SiteNote> BatchPlan::Notes() const {
   std::map<std::string, std::vector<std::string>> texts;
-  for (const auto& [job_id, failure] : failures_) texts[job_id].push_back(failure.why + "; it is tried again");
+  for (const auto& [job_id, failure] : failures_) {
+    // If nothing waits, a group has found another place, and the failure is of no interest.
+    if (waiting_.count(job_id) > 0) texts[job_id].push_back(failure.why + "; it is tried again");
+  }
   for (const auto& [job_id, text] : full_) texts[job_id].push_back(text);
   // Job -> what its batch jobs wait for, or "" -> their ids.
   std::map<std::string, std::map<std::string, std::vector<std::string>>> doing;
   for (const auto& [id, known] : known_) {
     if (known.ended_at != absl::InfiniteDuration() || known.job.state == BatchJob::State::kEnds) continue;
-    const bool waits = known.job.state == BatchJob::State::kWaits;
-    if (!waits && known.had_workers) continue;
+    const bool waits = HasNoNodes(known.job);
+    if (!waits && !Starts(known, last_)) continue;
     doing[known.job.job_id][waits ? known.job.reason : ""].push_back(id);
   }
   for (const auto& [job_id, states] : doing) {

@@ -23,6 +23,7 @@ namespace hooke {
 struct BatchJob {
   enum class State {
     kWaits,  // Has no nodes yet.
+    kHeld,   // Gets no nodes: Slurm or an administrator holds it back.
     kRuns,
     kEnds,  // Its nodes are being cleared.
   };
@@ -35,7 +36,7 @@ struct BatchJob {
 
 struct BatchPlanOptions {
   uint32_t ranks_max = 1024;  // Of all batch jobs together.
-  // A running batch job whose workers have not come within this time is given up.
+  // A running batch job is given up if not all of its workers have come within this time, and no group runs there.
   absl::Duration workers_within = absl::Minutes(3);
   // After a failure, no batch job is submitted for the same job for `retry_min`. The pause doubles with each failure in
   // a row, up to `retry_max`.
@@ -43,6 +44,7 @@ struct BatchPlanOptions {
   absl::Duration retry_max = absl::Minutes(10);
   // A batch job that was asked to end is ended by force after this time.
   absl::Duration end_within = absl::Minutes(1);
+  size_t ends_max = 200;  // Batch jobs that one turn ends. The next turn ends more.
 };
 
 class BatchPlan {
@@ -62,14 +64,16 @@ class BatchPlan {
   struct Lost {
     enum class Why {
       kNoWorkers,    // It has ended before any of its workers came.
-      kLateWorkers,  // It runs, but none of its workers has come in time.
+      kLateWorkers,  // It runs, but not all of its workers have come in time.
       kNoGroup,      // Its workers came and went, and no group was placed there.
+      kHeld,         // Slurm or an administrator holds it back, so it would never start.
     };
     BatchJob job;
     Why why = Why::kNoWorkers;
   };
   struct Actions {
-    std::vector<Submission> submissions;  // The caller answers each by Submitted or Failed.
+    // The caller answers each by Submitted or Failed, but leaves out those of a job that FailedThisTurn.
+    std::vector<Submission> submissions;
     std::vector<End> ends;
     std::vector<Lost> lost;  // The caller answers each by Failed.
   };
@@ -78,19 +82,26 @@ class BatchPlan {
 
   // Notes that a submission has succeeded. Each later queue has this id, until the batch job ends.
   void Submitted(const Submission& submission, const std::string& id);
-  // Notes why the job got no workers, in words for people.
+  // Notes why the job got no workers, in words for people. Of several failures in one turn the first counts.
   void Failed(const std::string& job_id, const std::string& why, absl::Duration now);
+  // Returns whether Failed was called for the job since the last Next.
+  bool FailedThisTurn(const std::string& job_id) const { return failed_this_turn_.count(job_id) > 0; }
 
   // Returns what each job waits for here, as the last queue has shown it.
   std::vector<v1::SiteNote> Notes() const;
   // Returns the jobs that have batch jobs.
   std::set<std::string> Jobs() const;
+  // Returns whether the last queue, or a submission since, had this batch job.
+  bool Has(const std::string& id) const { return known_.count(id) > 0; }
 
  private:
   struct Known {
     BatchJob job;
-    uint32_t free = 0;         // Slots for groups that wait.
+    uint64_t slots = 0;        // Of its workers that are there now.
+    uint64_t used = 0;         // Those of `slots` that groups use.
+    uint64_t free = 0;         // Slots for groups that wait. Workers that are still to come count, too.
     bool had_workers = false;  // A worker of it was seen.
+    bool had_all = false;      // Its workers once had as many slots as it has ranks.
     bool had_groups = false;   // A group was seen there.
     absl::Duration runs_since = absl::InfiniteDuration();
     absl::Duration ended_at = absl::InfiniteDuration();  // When it was asked to end.
@@ -101,17 +112,22 @@ class BatchPlan {
     absl::Duration again_at;
   };
 
-  void TakeQueue(const v1::SiteHeartbeatResponse& site, const std::vector<BatchJob>& queue, absl::Duration now,
-                 Actions& actions);
-  void TakeWorkers(const v1::SiteHeartbeatResponse& site);
+  void TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now, Actions& actions);
+  void TakeWorkers(const v1::SiteHeartbeatResponse& site, absl::Duration now);
+  // Returns whether the batch job runs and some of its workers may still come.
+  bool Starts(const Known& known, absl::Duration now) const;
+  void GiveUp(absl::Duration now, Actions& actions);
   void Serve(const v1::SiteJob& job, absl::Duration now, Actions& actions);
   void EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duration now, Actions& actions);
   uint64_t RanksInSlurm() const;
 
   const BatchPlanOptions options_;
-  std::map<std::string, Known> known_;       // By id.
-  std::map<std::string, Failure> failures_;  // By job.
-  std::map<std::string, std::string> full_;  // Jobs that wait because of ranks_max, and the text.
+  std::map<std::string, Known> known_;          // By id.
+  std::map<std::string, Failure> failures_;     // By job.
+  std::map<std::string, std::string> full_;     // Jobs that wait because of ranks_max, and the text.
+  std::set<std::string> waiting_;               // Jobs with groups that waited at the last Next.
+  std::set<std::string> failed_this_turn_;      // Jobs.
+  absl::Duration last_ = absl::ZeroDuration();  // When Next was called last.
 };
 
 // Returns the id of the batch job to which a worker belongs, by the worker's name: "n17-4211". Empty if there is none.

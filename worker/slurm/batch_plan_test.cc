@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,7 +25,17 @@ using State = BatchJob::State;
 constexpr absl::Duration kTurn = absl::Seconds(2);
 
 const char* WhyText(BatchPlan::Lost::Why why) {
-  return why == BatchPlan::Lost::Why::kNoWorkers ? "" : why == BatchPlan::Lost::Why::kNoGroup ? " unused" : " late";
+  switch (why) {
+    case BatchPlan::Lost::Why::kNoWorkers:
+      return "";
+    case BatchPlan::Lost::Why::kLateWorkers:
+      return " late";
+    case BatchPlan::Lost::Why::kNoGroup:
+      return " unused";
+    case BatchPlan::Lost::Why::kHeld:
+      return " held";
+  }
+  return " ?";
 }
 
 // A coordinator and a Slurm of a few fields, and a plan between them.
@@ -32,10 +43,11 @@ class BatchPlanTest : public testing::Test {
  protected:
   // Makes the groups wait.
   void Wait(const std::string& job_id, std::vector<uint32_t> ranks) { waiting_[job_id] = std::move(ranks); }
-  // A worker of the batch job has joined.
-  void Join(const std::string& id, const std::string& job_id, uint32_t slots, uint32_t used = 0) {
-    v1::SiteWorker& worker = workers_[job_id][id];
-    worker.set_name(absl::StrCat("n0-", id));
+  // A worker of the batch job has joined on the node, or has other values now.
+  void Join(const std::string& id, const std::string& job_id, uint32_t slots, uint32_t used = 0,
+            const std::string& node = "n0") {
+    v1::SiteWorker& worker = workers_[job_id][absl::StrCat(node, "-", id)];
+    worker.set_name(absl::StrCat(node, "-", id));
     worker.set_slots(slots);
     worker.set_slots_used(used);
   }
@@ -58,6 +70,7 @@ class BatchPlanTest : public testing::Test {
     std::vector<std::string> did;
     const BatchPlan::Actions actions = plan_->Next(site, queue, now_);
     for (const BatchPlan::Submission& submission : actions.submissions) {
+      if (plan_->FailedThisTurn(submission.job_id)) continue;
       did.push_back(absl::StrCat("submit ", submission.job_id, " ", submission.ranks));
       if (!refused_.empty()) {
         plan_->Failed(submission.job_id, refused_, now_);
@@ -78,7 +91,10 @@ class BatchPlanTest : public testing::Test {
     return did;
   }
   void Gone(const std::string& id) {
-    workers_[slurm_[id].job_id].erase(id);
+    auto& workers = workers_[slurm_[id].job_id];
+    for (auto it = workers.begin(); it != workers.end();) {
+      it = BatchIdOf(it->first) == id ? workers.erase(it) : std::next(it);
+    }
     slurm_.erase(id);
   }
   std::string Note(const std::string& job_id) const {
@@ -258,6 +274,97 @@ TEST_F(BatchPlanTest, WorkersThatDoNotComeAreAFailure) {
   EXPECT_THAT(Turn(), IsEmpty()) << "it was given up already";
 }
 
+// The pauses after failures last while another group of the job runs.
+TEST_F(BatchPlanTest, PausesLastWhileAGroupRuns) {
+  Wait("a-1", {1});
+  Turn();
+  slurm_["1"].state = State::kRuns;
+  Join("1", "a-1", 1, 1);
+  refused_ = "sbatch: no more";
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 1"));
+  EXPECT_THAT(Turn(), IsEmpty());
+  now_ += absl::Seconds(10);
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 1"));
+  now_ += absl::Seconds(10);
+  EXPECT_THAT(Turn(), IsEmpty()) << "the second pause is 20 s";
+  EXPECT_EQ(Note("a-1"), "sbatch: no more; it is tried again");
+  Wait("a-1", {});
+  Turn();
+  EXPECT_EQ(Note("a-1"), "") << "the group has found another place";
+}
+
+// However many groups wait, a turn in which Slurm fails costs one short pause.
+TEST_F(BatchPlanTest, ATurnIsOneFailure) {
+  refused_ = "sbatch: try later";
+  Wait("a-1", {1, 1, 1, 1});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 1"));
+  now_ += absl::Seconds(10);
+  refused_.clear();
+  EXPECT_EQ(Turn().size(), 4u);
+  slurm_.clear();
+  EXPECT_EQ(Turn().size(), 4u) << "all are lost at once";
+  now_ += absl::Seconds(20);
+  EXPECT_EQ(Turn().size(), 4u);
+}
+
+// The workers of a batch job on several nodes come one after the other. It is room for its group from the start.
+TEST_F(BatchPlanTest, WorkersOfSeveralNodesAreAwaited) {
+  Wait("a-1", {4});
+  Turn();
+  slurm_["1"].state = State::kRuns;
+  Turn();
+  Join("1", "a-1", 2, 0, "n0");
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "Slurm job 1 starts its workers");
+  Wait("a-1", {4, 2});
+  Join("1", "a-1", 2, 1, "n0");
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 4")) << "a group on one slot leaves 3 of 4";
+  Wait("a-1", {});
+  Join("1", "a-1", 2, 2, "n0");
+  Join("1", "a-1", 2, 2, "n1");
+  Turn();
+  // Once all were there, those that are gone do not come back.
+  workers_["a-1"].erase("n1-1");
+  Join("1", "a-1", 2, 0, "n0");
+  Wait("a-1", {4});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 4"));
+}
+
+// A batch job that keeps lacking workers is given up, but not while a group runs there.
+TEST_F(BatchPlanTest, MissingWorkersAreAFailure) {
+  Wait("a-1", {4, 2});
+  Turn();
+  for (const char* id : {"1", "2"}) slurm_[id].state = State::kRuns;
+  Join("1", "a-1", 2);
+  Join("2", "a-1", 1, 1);
+  Turn();
+  now_ += absl::Minutes(3);
+  EXPECT_THAT(Turn(), ElementsAre("end 1 gently", "lost 1 late"));
+}
+
+// A batch job that Slurm holds back would never start, so it is ended, and another one is tried later.
+TEST_F(BatchPlanTest, HeldBatchJobsAreAFailure) {
+  Wait("a-1", {2});
+  Turn();
+  slurm_["1"].state = State::kHeld;
+  obeys_ = false;
+  EXPECT_THAT(Turn(), ElementsAre("end 1", "lost 1 held"));
+  EXPECT_THAT(Turn(), IsEmpty());
+  now_ += absl::Seconds(10);
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 2"));
+}
+
+// One turn ends only so many batch jobs; the next turns end the others.
+TEST_F(BatchPlanTest, EndsHaveALimit) {
+  plan_.emplace(BatchPlanOptions{});
+  Wait("a-1", std::vector<uint32_t>(250, 1));
+  EXPECT_EQ(Turn().size(), 250u);
+  waiting_.clear();
+  EXPECT_EQ(Turn().size(), 200u);
+  EXPECT_EQ(Turn().size(), 50u);
+  EXPECT_THAT(Turn(), IsEmpty());
+}
+
 // More ranks than the site may have wait here, and the text says so.
 TEST_F(BatchPlanTest, TheSiteHasALimit) {
   Wait("a-1", {10, 10});
@@ -277,8 +384,9 @@ TEST_F(BatchPlanTest, ARequeuedBatchJobServesAgain) {
   Wait("a-1", {});
   Turn();
   slurm_["1"].state = State::kWaits;
-  workers_.clear();
   Wait("a-1", {2});
+  EXPECT_THAT(Turn(), IsEmpty()) << "the coordinator still knows the workers of the first start";
+  workers_.clear();
   EXPECT_THAT(Turn(), IsEmpty());
   EXPECT_EQ(Note("a-1"), "Slurm job 1 waits: Priority");
 }

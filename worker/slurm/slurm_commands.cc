@@ -1,13 +1,18 @@
 #include "worker/slurm/slurm_commands.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "job/visible_text.h"
+#include "worker/slurm/batch_logs.h"
 
 namespace hooke {
 namespace {
@@ -18,11 +23,19 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isdigit(c); });
 }
 
-BatchJob::State StateOf(absl::string_view word) {
+// Slurm has a state or a reason for each way to hold a batch job. The hold of a user (JobHeldUser) is none of these:
+// that user wants the batch job to wait. Nor is REQUEUE_HOLD, which may come from a user as well.
+bool IsHeldBack(absl::string_view state, absl::string_view reason) {
+  // Slurm's programs print such a reason with spaces or with "_".
+  return state == "SPECIAL_EXIT" || state == "RESV_DEL_HOLD" || reason == "JobHeldAdmin" ||
+         absl::EndsWith(absl::StrReplaceAll(reason, {{"_", " "}}), "requeued held");
+}
+
+BatchJob::State StateOf(absl::string_view word, absl::string_view reason) {
   if (word == "RUNNING" || word == "SUSPENDED" || word == "RESIZING") return BatchJob::State::kRuns;
   for (const char* waits :
        {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}) {
-    if (word == waits) return BatchJob::State::kWaits;
+    if (word == waits) return IsHeldBack(word, reason) ? BatchJob::State::kHeld : BatchJob::State::kWaits;
   }
   return BatchJob::State::kEnds;
 }
@@ -31,7 +44,7 @@ BatchJob::State StateOf(absl::string_view word) {
 
 std::vector<std::string> SbatchCommand(const SlurmSiteFacts& facts, const BatchPlan::Submission& submission) {
   std::vector<std::string> command = {"sbatch", "--parsable", absl::StrCat("--job-name=hooke-", submission.job_id),
-                                      absl::StrCat("--output=", LogOf(facts, "%j")),
+                                      absl::StrCat("--output=", BatchLogPath(facts.folder, "%j")),
                                       absl::StrCat("--chdir=", facts.folder)};
   command.insert(command.end(), facts.sbatch_flags.begin(), facts.sbatch_flags.end());
   const v1::SlurmSpec& slurm = submission.slurm;
@@ -52,13 +65,52 @@ std::vector<std::string> SbatchCommand(const SlurmSiteFacts& facts, const BatchP
 }
 
 std::vector<std::string> SqueueCommand() {
-  return {"squeue", "--me", "--noheader", "--format=%i|%T|%r|%k"};  // Id, state, reason, comment.
+  // Partitions may be hidden from users, but the batch jobs there are ours, too. The fields are id, state, reason and
+  // comment.
+  return {"squeue", "--me", "--all", "--noheader", "--format=%i|%T|%r|%k"};
 }
 
-std::vector<std::string> ScancelCommand(const BatchPlan::End& end) {
-  // SIGTERM goes only to the script, which ends the workers. Slurm's own end would kill mpirun beside them.
-  if (end.gently) return {"scancel", "--batch", "--signal=TERM", end.id};
-  return {"scancel", end.id};
+std::vector<std::vector<std::string>> ScancelCommands(const std::vector<BatchPlan::End>& ends) {
+  // A plain scancel ends all processes of the batch job at once, so mpirun dies before its worker has ended the group.
+  // Running batch jobs get SIGTERM for the script alone. The script then ends the workers, and they end their groups.
+  std::vector<std::string> gently = {"scancel", "--batch", "--signal=TERM"};
+  std::vector<std::string> at_once = {"scancel"};
+  for (const BatchPlan::End& end : ends) (end.gently ? gently : at_once).push_back(end.id);
+  std::vector<std::vector<std::string>> commands;
+  if (gently.size() > 3) commands.push_back(std::move(gently));
+  if (at_once.size() > 1) commands.push_back(std::move(at_once));
+  return commands;
+}
+
+std::vector<std::string> SlurmEnvironment(std::vector<std::string> environment) {
+  // Other SBATCH_ variables stay: they are defaults of the user, such as the account.
+  constexpr const char* kPrefixes[] = {
+      "SQUEUE_", "SCANCEL_", "SLURM_CLUSTERS=", "SBATCH_CLUSTERS=", "SBATCH_ARRAY_INX=", "SBATCH_WAIT="};
+  const auto goes = [&kPrefixes](const std::string& variable) {
+    return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                       [&variable](const char* prefix) { return absl::StartsWith(variable, prefix); });
+  };
+  environment.erase(std::remove_if(environment.begin(), environment.end(), goes), environment.end());
+  return environment;
+}
+
+absl::Status CheckSbatchFlags(const std::vector<std::string>& flags) {
+  constexpr std::pair<const char*, const char*> kRefused[] = {
+      {"--array", "each batch job must be one job"},
+      {"--clusters", "squeue and scancel would look at another cluster"},
+      {"--quiet", "sbatch would not print the batch job's number"},
+      {"--test-only", "nothing would be submitted"},
+      {"--wait", "sbatch would end only with the batch job"},
+      {"--wrap", "it would replace the batch script"}};
+  for (const std::string& flag : flags) {
+    const std::string name = flag.substr(0, flag.find('='));
+    for (const auto& [refused, why] : kRefused) {
+      // sbatch takes abbreviations of its flags.
+      if (!absl::StartsWith(refused, name)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--sbatch=", flag, ": ", refused, " is not allowed: ", why));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadSbatch(absl::string_view output) {
@@ -66,7 +118,8 @@ absl::StatusOr<std::string> ReadSbatch(absl::string_view output) {
     const std::string id(line.substr(0, line.find(';')));  // "4211;cluster".
     if (IsNumber(id)) return id;
   }
-  return absl::InternalError(absl::StrCat("sbatch has printed no number: ", absl::StripAsciiWhitespace(output)));
+  return absl::InternalError(
+      absl::StrCat("sbatch has printed no number: ", EscapedEnd(absl::StripAsciiWhitespace(output), kErrorMax)));
 }
 
 std::vector<BatchJob> ReadSqueue(const SlurmSiteFacts& facts, absl::string_view output) {
@@ -76,15 +129,11 @@ std::vector<BatchJob> ReadSqueue(const SlurmSiteFacts& facts, absl::string_view 
     if (fields.size() != 4) continue;
     const std::vector<std::string> comment = absl::StrSplit(fields[3], ' ');
     const bool ours = comment.size() == 5 && comment[0] == kMark && comment[1] == facts.site &&
-                      comment[2] == facts.coordinator && IsNumber(fields[0]);
-    BatchJob job = {fields[0], ours ? comment[3] : "", 0, StateOf(fields[1]), fields[2]};
+                      comment[2] == facts.coordinator && IsVisibleText(comment[3]) && IsNumber(fields[0]);
+    BatchJob job = {fields[0], ours ? comment[3] : "", 0, StateOf(fields[1], fields[2]), Escaped(fields[2])};
     if (ours && absl::SimpleAtoi(comment[4], &job.ranks)) jobs.push_back(std::move(job));
   }
   return jobs;
-}
-
-std::string LogOf(const SlurmSiteFacts& facts, const std::string& id) {
-  return absl::StrCat(facts.folder, "/slurm-", id, ".log");
 }
 
 }  // namespace hooke

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "worker/slurm/batch_plan.h"
@@ -19,22 +20,26 @@ struct SlurmSiteFacts {
   std::string coordinator;                // HOST:PORT.
   std::string script;                     // Path of worker.sbatch.
   std::string folder;                     // For the logs of batch jobs.
-  std::vector<std::string> sbatch_flags;  // More flags for sbatch. What a job asks for comes after them, and wins.
+  std::vector<std::string> sbatch_flags;  // More flags for sbatch. Those that a job asks for come after them, and win.
   std::vector<std::string> worker_flags;  // Flags of hooke-worker, for the script.
 };
 
 std::vector<std::string> SbatchCommand(const SlurmSiteFacts& facts, const BatchPlan::Submission& submission);
 std::vector<std::string> SqueueCommand();
-std::vector<std::string> ScancelCommand(const BatchPlan::End& end);
+// Returns at most two: one for the batch jobs that end gently, and one for the others.
+std::vector<std::vector<std::string>> ScancelCommands(const std::vector<BatchPlan::End>& ends);
+
+// Returns the environment for these programs: the given one without the variables that stand for flags which would hide
+// batch jobs from the agent. SQUEUE_PARTITION, for example, leaves out those of other partitions.
+std::vector<std::string> SlurmEnvironment(std::vector<std::string> environment);
+// INVALID_ARGUMENT: with one of these flags the agent would not know its batch jobs, as with --array.
+absl::Status CheckSbatchFlags(const std::vector<std::string>& flags);
 
 // Returns the id from the output of sbatch, which may have warnings before it. INTERNAL: there is none.
 absl::StatusOr<std::string> ReadSbatch(absl::string_view output);
 
 // Returns the batch jobs of this site from the output of squeue, in its order. Lines about others are left out.
 std::vector<BatchJob> ReadSqueue(const SlurmSiteFacts& facts, absl::string_view output);
-
-// Returns the path of a batch job's log.
-std::string LogOf(const SlurmSiteFacts& facts, const std::string& id);
 
 }  // namespace hooke
 

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 
 SlurmSiteFacts Facts() {
@@ -43,9 +44,32 @@ TEST(SlurmCommandsTest, SbatchGetsWhatTheJobAsksFor) {
   EXPECT_LT(at("--partition=long"), at("/opt/worker.sbatch"));
 }
 
+// Batch jobs share a command, so that many ends do not take many times as long.
 TEST(SlurmCommandsTest, ScancelIsGentleWithWorkersThatRun) {
-  EXPECT_THAT(ScancelCommand({"7", false}), ElementsAre("scancel", "7"));
-  EXPECT_THAT(ScancelCommand({"7", true}), ElementsAre("scancel", "--batch", "--signal=TERM", "7"));
+  EXPECT_THAT(ScancelCommands({}), IsEmpty());
+  EXPECT_THAT(ScancelCommands({{"7", false}}), ElementsAre(ElementsAre("scancel", "7")));
+  EXPECT_THAT(
+      ScancelCommands({{"7", false}, {"8", true}, {"9", false}, {"10", true}}),
+      ElementsAre(ElementsAre("scancel", "--batch", "--signal=TERM", "8", "10"), ElementsAre("scancel", "7", "9")));
+}
+
+// What the environment asks of squeue must not hide batch jobs. The user's defaults for sbatch stay.
+TEST(SlurmCommandsTest, TheEnvironmentHidesNothing) {
+  EXPECT_THAT(SqueueCommand(), testing::Contains("--all"));
+  EXPECT_THAT(SlurmEnvironment({"PATH=/bin", "SQUEUE_PARTITION=short", "SLURM_CLUSTERS=b", "SBATCH_CLUSTERS=b",
+                                "SCANCEL_INTERACTIVE=1", "SBATCH_WAIT=1", "SBATCH_ARRAY_INX=0-3", "SBATCH_ACCOUNT=x",
+                                "SBATCH_WAIT_ALL_NODES=1", "SLURM_CONF=/etc/slurm.conf"}),
+              ElementsAre("PATH=/bin", "SBATCH_ACCOUNT=x", "SBATCH_WAIT_ALL_NODES=1", "SLURM_CONF=/etc/slurm.conf"));
+}
+
+TEST(SlurmCommandsTest, SomeFlagsOfSbatchAreRefused) {
+  EXPECT_TRUE(CheckSbatchFlags({"--mem=4G", "--hold", "--wait-all-nodes=1", "--cluster-constraint=a"}).ok());
+  for (const char* flag :
+       {"--array=0-3", "--arr=0-3", "--clusters=b", "--cluster=b", "--wait", "--quiet", "--test-only", "--wrap=true"}) {
+    EXPECT_EQ(CheckSbatchFlags({"--mem=4G", flag}).code(), absl::StatusCode::kInvalidArgument) << flag;
+  }
+  EXPECT_EQ(CheckSbatchFlags({"--array=0-3"}).message(),
+            "--sbatch=--array=0-3: --array is not allowed: each batch job must be one job");
 }
 
 TEST(SlurmCommandsTest, SbatchSaysTheId) {
@@ -78,6 +102,32 @@ TEST(SlurmCommandsTest, TheQueueIsRead) {
   EXPECT_EQ(jobs[1].state, BatchJob::State::kRuns);
   EXPECT_EQ(jobs[2].state, BatchJob::State::kEnds);
   EXPECT_EQ(jobs[3].state, BatchJob::State::kWaits);
+}
+
+// Batch jobs that Slurm or an administrator holds back never start by themselves. The user's own hold is the user's
+// wish.
+TEST(SlurmCommandsTest, HeldBatchJobsAreKnown) {
+  const auto state = [](const std::string& words) {
+    return ReadSqueue(Facts(), "1|" + words + "|hooke hpc head:7411 a-1 4").at(0).state;
+  };
+  for (const char* held : {"PENDING|JobHeldAdmin", "PENDING|launch failed requeued held", "RESV_DEL_HOLD|None",
+                           "REQUEUE_HOLD|launch_failed_requeued_held", "SPECIAL_EXIT|None"}) {
+    EXPECT_EQ(state(held), BatchJob::State::kHeld) << held;
+  }
+  for (const char* waits : {"PENDING|JobHeldUser", "PENDING|Priority", "REQUEUE_HOLD|job requeued in held state"}) {
+    EXPECT_EQ(state(waits), BatchJob::State::kWaits) << waits;
+  }
+  EXPECT_EQ(state("RUNNING|None"), BatchJob::State::kRuns);
+}
+
+// A message of the agent must be valid UTF-8, so no other byte comes out of the queue.
+TEST(SlurmCommandsTest, BytesThatAreNoUtf8) {
+  const std::vector<BatchJob> jobs = ReadSqueue(Facts(),
+                                                "1|PENDING|Grund: \xfc\xfc|hooke hpc head:7411 a-1 4\n"
+                                                "2|PENDING|Priority|hooke hpc head:7411 a\xff-1 4\n");
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].reason, "Grund: \\xfc\\xfc");
+  EXPECT_THAT(std::string(ReadSbatch("kein \xfc\n").status().message()), HasSubstr("no number: kein \\xfc"));
 }
 
 // What was submitted is found again in the queue.

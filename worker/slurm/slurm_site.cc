@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -17,12 +16,13 @@
 #include "wire/grpc_status.h"
 #include "wire/random_hex.h"
 #include "worker/launch/process.h"
+#include "worker/slurm/batch_logs.h"
 
 namespace hooke {
 namespace {
 
 constexpr size_t kOutputMax = 8 << 20;  // Of squeue; the rest is dropped.
-constexpr size_t kErrorMax = 400;       // Of a failed program's output, for people.
+constexpr size_t kNoteMax = 500;        // Bytes of a note. The coordinator shows no more.
 constexpr int kJobsMax = 4096;          // In a request, as the proto file says.
 constexpr int kSubmissionsMax = 16;     // In one turn. The next turn goes on.
 
@@ -38,16 +38,6 @@ bool IsRefusal(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
 }
 
-// Returns the last line of the file that is not empty; "" if there is none.
-std::string LastLine(const std::string& path) {
-  std::ifstream file(path);
-  std::string last;
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) last = line;
-  }
-  return last;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SlurmSite>> SlurmSite::Start(SlurmSiteOptions options) {
@@ -55,6 +45,8 @@ absl::StatusOr<std::unique_ptr<SlurmSite>> SlurmSite::Start(SlurmSiteOptions opt
     return absl::NotFoundError(absl::StrCat("--slurm-script: there is no script ", options.facts.script,
                                             ": it is deploy/slurm/worker.sbatch"));
   }
+  if (absl::Status flags = CheckSbatchFlags(options.facts.sbatch_flags); !flags.ok()) return flags;
+  options.environment = SlurmEnvironment(std::move(options.environment));
   std::error_code error;
   std::filesystem::create_directories(options.facts.folder, error);
   if (error) return absl::InternalError(absl::StrCat("--state-dir ", options.facts.folder, ": ", error.message()));
@@ -85,25 +77,14 @@ void SlurmSite::Run() {
 
 bool SlurmSite::Turn() {
   const absl::StatusOr<v1::SiteHeartbeatResponse> site = AskCoordinator();
-  if (!site.ok()) {
-    if (!welcomed_ && IsRefusal(site.status())) {
-      absl::MutexLock lock(&mutex_);
-      refusal_ = site.status();
-      return false;
-    }
-    const std::string problem(site.status().message());
-    if (problem != std::exchange(problem_logged_, problem)) {
-      options_.logger->warn("coordinator {}: {}; trying again, and the batch jobs go on", options_.facts.coordinator,
-                            problem);
-    }
-    return true;
-  }
+  if (!site.ok()) return GoesOnAfter(site.status());
   problem_logged_.clear();
-  if (!std::exchange(welcomed_, true)) {
-    options_.logger->info("site {} of coordinator {} gets its workers from Slurm", options_.facts.site,
-                          options_.facts.coordinator);
-    if (options_.on_welcome) options_.on_welcome();
+  if (!std::exchange(welcomed_, true)) Welcome();
+  waiting_.clear();
+  for (const v1::SiteJob& job : site->jobs()) {
+    if (!job.waiting_ranks().empty()) waiting_.insert(job.job_id());
   }
+  if (stop_.HasBeenNotified()) return true;
   const absl::StatusOr<std::string> queue = RunCommand(SqueueCommand());
   // Without the queue, it is not known which batch jobs there are. So none is submitted and none is ended.
   const std::string problem = queue.ok() ? "" : std::string(queue.status().message());
@@ -112,13 +93,43 @@ bool SlurmSite::Turn() {
   return true;
 }
 
+bool SlurmSite::GoesOnAfter(const absl::Status& status) {
+  if (!welcomed_ && IsRefusal(status)) {
+    // An agent that has just ended has the site for a while, and this one may be its successor.
+    const bool taken = absl::IsAlreadyExists(status);
+    const bool first = taken && refused_from_ == absl::InfiniteDuration();
+    if (first) {
+      refused_from_ = Now();
+      options_.logger->warn("coordinator {}: {}; waiting until that process is given up, at most {}",
+                            options_.facts.coordinator, std::string(status.message()),
+                            absl::FormatDuration(options_.takeover_limit));
+    }
+    if (taken && Now() - refused_from_ < options_.takeover_limit) return true;
+    absl::MutexLock lock(&mutex_);
+    refusal_ = status;
+    return false;
+  }
+  const std::string problem(status.message());
+  if (problem != std::exchange(problem_logged_, problem)) {
+    options_.logger->warn("coordinator {}: {}; trying again, and the batch jobs go on", options_.facts.coordinator,
+                          problem);
+  }
+  return true;
+}
+
+void SlurmSite::Welcome() {
+  options_.logger->info("site {} of coordinator {} gets its workers from Slurm", options_.facts.site,
+                        options_.facts.coordinator);
+  if (options_.on_welcome) options_.on_welcome();
+}
+
 absl::StatusOr<v1::SiteHeartbeatResponse> SlurmSite::AskCoordinator() {
   v1::SiteHeartbeatRequest request;
   request.set_site(options_.facts.site);
   request.set_instance(instance_);
-  for (v1::SiteNote& note : plan_.Notes()) {
+  for (v1::SiteNote& note : Notes()) {
     if (request.notes_size() == kJobsMax) break;
-    if (!queue_problem_.empty()) note.set_text(queue_problem_);
+    note.set_text(EscapedStart(note.text(), kNoteMax));
     *request.add_notes() = std::move(note);
   }
   for (const std::string& job_id : plan_.Jobs()) {
@@ -132,7 +143,20 @@ absl::StatusOr<v1::SiteHeartbeatResponse> SlurmSite::AskCoordinator() {
   return response;
 }
 
+std::vector<v1::SiteNote> SlurmSite::Notes() const {
+  if (queue_problem_.empty()) return plan_.Notes();
+  // No batch job is submitted for any job, so this is what they all wait for.
+  std::vector<v1::SiteNote> notes;
+  for (const std::string& job_id : waiting_) {
+    v1::SiteNote& note = notes.emplace_back();
+    note.set_job_id(job_id);
+    note.set_text(queue_problem_);
+  }
+  return notes;
+}
+
 void SlurmSite::Act(const BatchPlan::Actions& actions) {
+  const absl::Duration submit_until = Now() + options_.submit_limit;
   for (const BatchPlan::Lost& lost : actions.lost) {
     const std::string why = LostText(lost);
     options_.logger->error("job {}: {}", lost.job.job_id, why);
@@ -140,14 +164,26 @@ void SlurmSite::Act(const BatchPlan::Actions& actions) {
   }
   for (const BatchPlan::End& end : actions.ends) {
     options_.logger->info("Slurm job {} is not needed any more: scancel", end.id);
-    const absl::StatusOr<std::string> ended = RunCommand(ScancelCommand(end));
+  }
+  for (std::vector<std::string>& command : ScancelCommands(actions.ends)) {
+    if (stop_.HasBeenNotified()) return;
+    const absl::StatusOr<std::string> ended = RunCommand(std::move(command));
     if (!ended.ok()) options_.logger->error("{}", std::string(ended.status().message()));
   }
+  SubmitAll(actions.submissions, submit_until);
+}
+
+void SlurmSite::SubmitAll(const std::vector<BatchPlan::Submission>& submissions, absl::Duration until) {
   int submitted = 0;
-  for (const BatchPlan::Submission& submission : actions.submissions) {
-    if (stop_.HasBeenNotified() || ++submitted > kSubmissionsMax) return;
+  for (const BatchPlan::Submission& submission : submissions) {
+    if (stop_.HasBeenNotified() || submitted == kSubmissionsMax || Now() >= until) break;
+    // Slurm would refuse the job's other batch jobs for the same reason.
+    if (plan_.FailedThisTurn(submission.job_id)) continue;
+    ++submitted;
     Submit(submission);
   }
+  if (submitted == 0) return;
+  KeepNewestLogs(options_.facts.folder, options_.logs_max, [this](const std::string& id) { return plan_.Has(id); });
 }
 
 void SlurmSite::Submit(const BatchPlan::Submission& submission) {
@@ -162,18 +198,19 @@ void SlurmSite::Submit(const BatchPlan::Submission& submission) {
 }
 
 std::string SlurmSite::LostText(const BatchPlan::Lost& lost) const {
-  const std::string log = LogOf(options_.facts, lost.job.id);
-  const std::string last = LastLine(log);
-  const std::string see =
-      absl::StrCat(", see ", log, last.empty() ? "" : absl::StrCat(": ", last.substr(0, kErrorMax)));
+  const std::string log = BatchLogPath(options_.facts.folder, lost.job.id);
+  const std::string last = EscapedStart(LastLine(log), kErrorMax);
+  const std::string see = absl::StrCat(", see ", log, last.empty() ? "" : absl::StrCat(": ", last));
   const std::string name = absl::StrCat("Slurm job ", lost.job.id);
   switch (lost.why) {
     case BatchPlan::Lost::Why::kNoWorkers:
       return absl::StrCat(name, " has ended before its workers came", see);
     case BatchPlan::Lost::Why::kLateWorkers:
-      return absl::StrCat(name, " runs, but its workers have not come", see);
+      return absl::StrCat(name, " runs, but not all of its workers have come", see);
     case BatchPlan::Lost::Why::kNoGroup:
       return absl::StrCat(name, " has ended, and no group could be placed on its workers");
+    case BatchPlan::Lost::Why::kHeld:
+      return absl::StrCat(name, " was held back by Slurm or an administrator: ", lost.job.reason);
   }
   return name;
 }
@@ -197,8 +234,7 @@ absl::StatusOr<std::string> SlurmSite::RunCommand(std::vector<std::string> comma
         absl::StrCat(name, " has not ended within ", absl::FormatDuration(options_.command_limit)));
   }
   if (end->ok()) return output;
-  output = absl::StrJoin(absl::StrSplit(output, '\n', absl::SkipEmpty()), "; ");
-  if (output.size() > kErrorMax) output = output.substr(output.size() - kErrorMax);
+  output = EscapedEnd(absl::StrJoin(absl::StrSplit(output, '\n', absl::SkipEmpty()), "; "), kErrorMax);
   return absl::UnavailableError(absl::StrCat(name, " ", ToString(*end), output.empty() ? "" : ": ", output));
 }
 

@@ -3,10 +3,12 @@
 
 // The agent of a site that gets its workers from Slurm: `hooke-worker --slurm`. It asks the coordinator which groups
 // wait for the site, submits batch jobs for them (worker.sbatch), ends those that nobody needs, and tells the
-// coordinator what each job waits for. It keeps nothing: after a restart it finds its batch jobs in Slurm's queue.
+// coordinator what each job waits for. It keeps nothing but the logs of batch jobs. After a restart it finds its batch
+// jobs in Slurm's queue.
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,18 +30,26 @@ namespace hooke {
 struct SlurmSiteOptions {
   SlurmSiteFacts facts;
   BatchPlanOptions plan;
-  ClusterToken token;                                // May be empty.
-  std::vector<std::string> environment;              // Of Slurm's programs, as "NAME=value".
-  absl::Duration interval = absl::Seconds(2);        // Pause between two looks at the queue.
-  absl::Duration call_limit = absl::Seconds(5);      // For the coordinator's answer.
-  absl::Duration command_limit = absl::Seconds(30);  // For one of Slurm's programs.
-  std::function<void()> on_welcome;                  // Called once, from the thread of the site; may be empty.
-  std::shared_ptr<spdlog::logger> logger;            // Not null.
+  ClusterToken token;                            // May be empty.
+  std::vector<std::string> environment;          // Of Slurm's programs, as "NAME=value".
+  absl::Duration interval = absl::Seconds(2);    // Pause between two looks at the queue.
+  absl::Duration call_limit = absl::Seconds(5);  // For the coordinator's answer.
+  // For one of Slurm's programs. The coordinator gives the site to another agent if it does not hear this one for 90 s.
+  // Between two heartbeats squeue and two scancel may run, or squeue, a scancel and sbatch.
+  absl::Duration command_limit = absl::Seconds(20);
+  absl::Duration submit_limit = absl::Seconds(20);  // After so long no more is submitted in this turn.
+  // At the start, another agent may still speak for the site. The agent asks again for so long, which is more than the
+  // 90 s after which the coordinator gives up an agent that has died.
+  absl::Duration takeover_limit = absl::Minutes(2);
+  size_t logs_max = 100;                   // Logs of batch jobs that are kept in the folder.
+  std::function<void()> on_welcome;        // Called once, from the thread of the site; may be empty.
+  std::shared_ptr<spdlog::logger> logger;  // Not null.
 };
 
 class SlurmSite {
  public:
-  // Starts the agent's thread. NOT_FOUND: there is no script. INTERNAL: the folder cannot be made.
+  // Starts the agent's thread. NOT_FOUND: there is no script. INVALID_ARGUMENT: as CheckSbatchFlags. INTERNAL: the
+  // folder cannot be made.
   static absl::StatusOr<std::unique_ptr<SlurmSite>> Start(SlurmSiteOptions options);
 
   // Ends the thread, after the program of Slurm that it runs. The batch jobs stay.
@@ -56,8 +66,13 @@ class SlurmSite {
   void Run();
   // Returns false if the agent is refused for good.
   bool Turn();
+  // Logs why the coordinator has not answered. Returns false if the agent is refused for good.
+  bool GoesOnAfter(const absl::Status& status);
+  void Welcome();
   absl::StatusOr<v1::SiteHeartbeatResponse> AskCoordinator();
+  std::vector<v1::SiteNote> Notes() const;
   void Act(const BatchPlan::Actions& actions);
+  void SubmitAll(const std::vector<BatchPlan::Submission>& submissions, absl::Duration until);
   void Submit(const BatchPlan::Submission& submission);
   std::string LostText(const BatchPlan::Lost& lost) const;
   // Runs a program of Slurm, and returns what it prints. UNAVAILABLE: it has failed, with the end of its output.
@@ -68,8 +83,10 @@ class SlurmSite {
   std::unique_ptr<v1::Coordinator::Stub> stub_;
   BatchPlan plan_;  // Only the thread uses it, and the following.
   bool welcomed_ = false;
-  std::string queue_problem_;   // Why Slurm's queue could not be read the last time; empty: it could.
-  std::string problem_logged_;  // The last problem with the coordinator that was logged; empty: none since.
+  absl::Duration refused_from_ = absl::InfiniteDuration();  // The first answer that another agent speaks for the site.
+  std::set<std::string> waiting_;  // The jobs with groups that wait, by the last answer of the coordinator.
+  std::string queue_problem_;      // Why Slurm's queue could not be read the last time; empty: it could.
+  std::string problem_logged_;     // The last problem with the coordinator that was logged; empty: none since.
   StopSignal stop_;
   absl::Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
