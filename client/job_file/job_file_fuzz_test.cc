@@ -21,7 +21,7 @@
 namespace hooke {
 namespace {
 
-constexpr int kFiles = 2000;
+constexpr int kFiles = 3000;
 
 class Chance {
  public:
@@ -202,7 +202,7 @@ TEST(JobFileFuzzTest, FilesMadeByChance) {
     }
     if (HasFatalFailure()) return;
   }
-  EXPECT_GT(taken, kFiles / 20);
+  EXPECT_GT(taken, 100);
   EXPECT_GT(refused, kFiles / 4);
   std::cout << taken << " taken, " << refused << " refused\n";
 }

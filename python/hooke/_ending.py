@@ -43,8 +43,8 @@ def code_of(error: BaseException) -> Code:
 
 
 def is_of_another(error: BaseException) -> bool:
-    """Whether it only says that another rank, the worker or a server is gone: where the program was then is of no interest."""
-    return isinstance(error, Error) and error.code in (Code.UNAVAILABLE, Code.ABORTED)
+    """Whether it only says that another rank, the worker or a server is gone, or that the worker wants the group to leave: where the program was then is of no interest."""
+    return isinstance(error, Error) and error.code in (Code.UNAVAILABLE, Code.ABORTED, Code.CANCELLED)
 
 
 class Ending:

@@ -19,7 +19,7 @@ import support  # noqa: E402
 HOSTS = 3
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
 SCRIPT_JOB = """name: script
-command: [/usr/bin/python3, {script}, --samples=2560, --epochs=2]
+command: [/usr/bin/python3, {script}, --samples=2560, --epochs={epochs}]
 environment: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1"}}
 groups: {{count: 1, ranks: 4}}
 averaging: {{rule: elastic, interval: 2}}
@@ -114,11 +114,29 @@ class SeveralHosts(unittest.TestCase):
     def test_a_script_of_torch_trains_on_two_hosts(self):
         """The example as it is, the same as on one machine."""
         cluster = self.cluster
-        job_id = cluster.submit(SCRIPT_JOB.format(script=PACKAGE / "examples/fashion_mnist_cnn.py", package=PACKAGE))
+        job_id = cluster.submit(SCRIPT_JOB.format(script=PACKAGE / "examples/fashion_mnist_cnn.py", package=PACKAGE, epochs=2))
         wait_for("the job has succeeded", lambda: cluster.group(job_id) and cluster.job(job_id)["state"] == "succeeded", 200)
         group = cluster.group(job_id)
         self.assertEqual((group["incarnation"], group["progress"]["step"]), (1, 20), cluster.hooke("logs", job_id))
         self.assertEqual(len(group["parts"]), 2)
+        cluster.check_nothing_is_left(self)
+
+    def test_a_script_leaves_a_drained_worker_and_loses_no_step(self):
+        """Its ranks on the other worker leave with those on the drained one. The script has momentum, and goes on with it."""
+        cluster = self.cluster
+        job_id = cluster.submit(SCRIPT_JOB.format(script=PACKAGE / "examples/fashion_mnist_cnn.py", package=PACKAGE, epochs=12))
+        wait_for("the script trains", lambda: cluster.group(job_id) and int((cluster.group(job_id)["progress"] or {}).get("step", 0)) >= 3, 120)
+        drained = cluster.group(job_id)["parts"][1]["worker"]
+        cluster.hooke("drain", drained, "--now")
+        wait_for("the job has succeeded", lambda: cluster.job(job_id)["state"] == "succeeded", 200)
+        log = cluster.hooke("logs", job_id)
+        left, again = re.search(r": left after step (\d+), as asked: stopped: worker (\S+) is drained", log), re.search(r"goes on from step (\d+) with its own state of step (\d+)", log)
+        self.assertTrue(left and again, log)
+        self.assertEqual((left[2], again[1], again[2]), (drained, left[1], left[1]), log)
+        self.assertNotIn("Traceback", log)
+        group = cluster.group(job_id)
+        self.assertEqual((group["incarnation"], group["progress"]["step"]), (2, 120), log)
+        self.assertNotIn(drained, [part["worker"] for part in group["parts"]])
         cluster.check_nothing_is_left(self)
 
 

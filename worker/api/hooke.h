@@ -194,7 +194,14 @@ typedef struct hooke_plan {
  */
 hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
 
-/* ---- A step ---- */
+/*
+ * ---- A step ----
+ *
+ * A worker may want the group to leave, because it is drained or shut down. The first hooke_end_step after that
+ * exchanges with the servers, and makes a state due. Then hooke_end_step, hooke_save_state if a state is due, or at the
+ * latest the next hooke_combine returns HOOKE_CANCELLED on all ranks. The program then ends by hooke_fail with that
+ * code, as after any error, and the group starts again elsewhere from there.
+ */
 
 /*
  * Says that the gradient of tensors[index] is complete in this step; the library may change it from now on. Optional

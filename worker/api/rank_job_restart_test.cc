@@ -1,4 +1,6 @@
 // Tests a program with a state of its own, whose group is restarted. The group has servers.
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -21,6 +23,7 @@
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/restartable_server_test.h"
 #include "worker/exchange/server_calls.h"
+#include "worker/report/event_sink.h"
 
 namespace hooke {
 namespace {
@@ -109,6 +112,19 @@ struct Death {
   bool combined = false;
 };
 
+// A worker that wants the group to leave, once it is told to.
+class LeaveSink final : public EventSink {
+ public:
+  explicit LeaveSink(const std::atomic<bool>* leave) : leave_(leave) {}
+  bool Send(const v1::RankEvent&) override { return true; }
+  void Close(absl::Duration) override {}
+  void Cancel() override {}
+  std::string LeaveReason() const override { return *leave_ ? "the node is drained" : ""; }
+
+ private:
+  const std::atomic<bool>* const leave_;
+};
+
 class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
  protected:
   v1::GroupStart Start(v1::AveragingSpec::Rule rule, uint32_t incarnation) {
@@ -134,17 +150,23 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
     const v1::GroupStart start = Start(rule, incarnation);
     std::vector<float> end;
     const auto dial = [](const std::string& address) { return DialServer(address); };
-    RunRankJobs(start, 2, dial, [&](RankJob& job, Reporter&, int rank) {
+    std::atomic<bool> leave{false};
+    const auto body = [&](RankJob& job, Reporter&, int rank) {
       Program program(GetParam());
-      if (!Train(job, program, rank, death) || rank != 0) return;
+      if (!Train(job, program, rank, death, &leave) || rank != 0) return;
       end = program.Values();
+    };
+    RunRankJobs(start, 2, dial, body, [&](int rank) -> std::unique_ptr<EventSink> {
+      static const std::atomic<bool> never{false};
+      return std::make_unique<LeaveSink>(rank == 1 ? &leave : &never);
     });
     return end;
   }
 
-  // Trains to the end. False: this rank or the other one died.
-  bool Train(RankJob& job, Program& program, int rank, const Death& death) {
+  // Trains to the end. False: this rank or the other one died, or the group has left.
+  bool Train(RankJob& job, Program& program, int rank, const Death& death, std::atomic<bool>* leave) {
     if (!job.Register(program.tensors()).ok() || !job.Begin({kSteps, 0}).ok()) return false;
+    first_steps_[rank] = job.step();
     const auto saved = job.SavedState();
     EXPECT_TRUE(saved.ok());
     if (saved->has_value()) program.Restore((*saved)->own);
@@ -154,12 +176,22 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
       const bool dies = job.step() + 1 == death.step && rank == death.rank;
       if (dies && !death.combined) return false;
       program.Backward(rank);
-      if (!job.Combine(1, nullptr).ok()) return false;
-      if (dies) return false;
+      if (job.step() + 1 == leave_at_ && rank == 1) *leave = true;
+      left_[rank] = job.Combine(1, nullptr).status();
+      if (!left_[rank].ok() || dies) return false;
       program.Step();
-      if (!job.EndStep({}).ok() || !KeepIfDue(job, program)) return false;
+      left_[rank] = job.EndStep({}).status();
+      if (!left_[rank].ok()) return false;
+      if (ignores_state_) continue;
+      if (*job.StateDue()) left_[rank] = job.SaveState(program.State());
+      if (!left_[rank].ok()) return false;
     }
     return job.Finish().ok();
+  }
+
+  static void ExpectNear(const std::vector<float>& one, const std::vector<float>& other) {
+    ASSERT_EQ(one.size(), other.size());
+    for (size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(one[i], other[i], 1e-5) << i;
   }
 
   static bool KeepIfDue(RankJob& job, const Program& program) {
@@ -169,7 +201,12 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
   RestartableServer servers_[2];
   std::string job_id_ = "job-1";
   double state_seconds_ = 1e-9;
-  int restored_ = 0;  // Number of starts that went on with a kept state.
+  uint64_t leave_at_ = 0;       // The worker of rank 1 wants the group to leave in this step; 0: it does not.
+  bool ignores_state_ = false;  // The program saves no state, even if one is due.
+  int restored_ = 0;            // Number of starts that went on with a kept state.
+  // By rank: the step from which the last start went on, and the error after which it left.
+  std::array<uint64_t, 2> first_steps_ = {};
+  std::array<absl::Status, 2> left_;
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RankJobRestartTest, testing::Values(DataType::kFloat32, DataType::kBFloat16),
@@ -199,6 +236,64 @@ TEST_P(RankJobRestartTest, TheStateComesBackUnderOtherRules) {
   EXPECT_TRUE(Run(v1::AveragingSpec::ELASTIC, 1, {kSteps, 0, false}).empty());
   EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());
   EXPECT_EQ(restored_, 1);
+}
+
+// A group that is to leave goes on in its next start from the step in which it has left, between two exchanges, too,
+// and loses nothing: it ends with bitwise the same vector as one that stayed. If its last exchange is one more than
+// those of the interval, the server rounds once more.
+TEST_P(RankJobRestartTest, LeavesWithoutLoss) {
+  state_seconds_ = 1000;
+  for (const v1::AveragingSpec::Rule rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::NONE}) {
+    job_id_ = absl::StrCat("stays-", rule);
+    leave_at_ = 0;
+    const std::vector<float> plain = Run(rule, 1, {});
+    for (uint64_t step = 1; step < kSteps; ++step) {
+      job_id_ = absl::StrCat("leaves-", rule, "-", step);
+      leave_at_ = step;
+      EXPECT_TRUE(Run(rule, 1, {}).empty());
+      EXPECT_EQ(left_[1],
+                absl::CancelledError(absl::StrCat("left after step ", step, ", as asked: the node is drained")));
+      EXPECT_EQ(left_[0], absl::CancelledError(absl::StrCat("left after step ", step, ", as asked")));
+      leave_at_ = 0;
+      SCOPED_TRACE(absl::StrCat("rule ", rule, ", left in step ", step));
+      const std::vector<float> end = Run(rule, 2, {});
+      if (rule == v1::AveragingSpec::NONE || step % kInterval == 0) {
+        EXPECT_EQ(end, plain);
+      } else {
+        ExpectNear(end, plain);
+      }
+      EXPECT_EQ(first_steps_[0], step);
+    }
+  }
+}
+
+// Under other rules the next start begins from the center, which has the last step's exchange, and with the state of
+// that step.
+TEST_P(RankJobRestartTest, LeavesWithAnExchangeUnderOtherRules) {
+  state_seconds_ = 1000;
+  leave_at_ = 5;
+  EXPECT_TRUE(Run(v1::AveragingSpec::ELASTIC, 1, {}).empty());
+  leave_at_ = 0;
+  EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());
+  EXPECT_EQ(first_steps_[1], 5u);
+  EXPECT_EQ(restored_, 1);
+}
+
+// A group that makes its last step ends, even if it is to leave.
+TEST_P(RankJobRestartTest, TheEndComesBeforeLeaving) {
+  leave_at_ = kSteps;
+  EXPECT_FALSE(Run(v1::AveragingSpec::AVERAGE, 1, {}).empty());
+}
+
+// A program that saves no state leaves in its next step, which does not count.
+TEST_P(RankJobRestartTest, LeavesWithoutAState) {
+  leave_at_ = 5;
+  ignores_state_ = true;
+  EXPECT_TRUE(Run(v1::AveragingSpec::ELASTIC, 1, {}).empty());
+  EXPECT_EQ(left_[0].code(), absl::StatusCode::kCancelled) << left_[0];
+  leave_at_ = 0;
+  EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());
+  EXPECT_EQ(first_steps_[0], 5u);
 }
 
 // With train.state_seconds 0 nothing is kept.

@@ -97,6 +97,12 @@ v1::WorkerCommand StartCommand(const std::string& behaviour, uint32_t ranks, uin
   return command;
 }
 
+v1::WorkerCommand LeaveCommand(const std::string& reason) {
+  v1::WorkerCommand command = StopCommand(reason);
+  command.mutable_stop()->set_leaves(true);
+  return command;
+}
+
 v1::WorkerCommand StopCommand(const std::string& reason, uint32_t incarnation) {
   v1::WorkerCommand command;
   command.mutable_stop()->mutable_group()->set_job_id("test-1");

@@ -64,6 +64,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
 
 v1::WorkerCommand StartCommand(const std::string& behaviour, uint32_t ranks, uint32_t incarnation = 1);
 v1::WorkerCommand StopCommand(const std::string& reason, uint32_t incarnation = 1);
+v1::WorkerCommand LeaveCommand(const std::string& reason);
 bool IsStarted(const v1::WorkerMessage& message);
 bool IsEnded(const v1::WorkerMessage& message);
 std::function<bool(const v1::WorkerMessage&)> IsHelloOf(uint32_t rank);

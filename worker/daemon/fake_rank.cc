@@ -3,6 +3,7 @@
 //
 //   done      does three steps and is done
 //   run       runs for ever
+//   leave     runs until the group is to leave; rank 0 then leaves at once, and the others a moment later
 //   fail      rank 1 reports a failure
 //   exit3     rank 1 exits without a report
 //   all fail  all ranks report a failure
@@ -84,6 +85,22 @@ int Finish(Stream& stream) {
   return stream.Finish().ok() ? 0 : 1;
 }
 
+// Waits for the command to leave, and obeys it.
+int Leave(uint32_t rank, Stream& stream) {
+  Progress(stream, 1);
+  v1::RankCommand command;
+  while (command.leave().empty()) {
+    if (!stream.Read(&command)) _exit(6);
+  }
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  v1::RankEvent event;
+  event.mutable_failed()->set_code(static_cast<int>(grpc::CANCELLED));
+  event.mutable_failed()->set_message(absl::StrCat("left: ", command.leave()));
+  Report(stream, event);
+  Finish(stream);
+  _exit(1);
+}
+
 int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Stream& stream) {
   const std::string& behaviour = start.job().model().name();
   if (behaviour == "all fail" || (behaviour == "fail" && rank == 1)) {
@@ -102,6 +119,7 @@ int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Strea
   if (behaviour == "children" && rank == 0) LeaveChild(environment);
   if (behaviour == "cores") PrintCpus();
   if (behaviour == "talk" && rank == 1) std::cout << "hello \xFF from one" << std::endl;
+  if (behaviour == "leave") return Leave(rank, stream);
   const bool ends = behaviour == "done" || behaviour == "talk";
   for (uint64_t step = 1; !ends || step <= 3; ++step) {
     Progress(stream, step);

@@ -49,6 +49,12 @@ std::string InRealFolder(const std::string& path) {
   return error ? path : (folder / std::filesystem::path(path).filename()).string();
 }
 
+std::string CheckLeave(const std::string& text) {
+  absl::Duration within;
+  if (absl::ParseDuration(text, &within) && within >= absl::ZeroDuration() && within <= kTimeoutMax) return "";
+  return absl::StrCat("must be a duration from 0s to 24h, like 10s, got ", text);
+}
+
 std::string CheckIdle(const std::string& text) {
   absl::Duration idle;
   if (absl::ParseDuration(text, &idle) && idle >= absl::ZeroDuration()) return "";
@@ -69,6 +75,7 @@ constexpr absl::Duration kBatchIdle = absl::Minutes(2);
 struct RawFlags {
   std::string slots;
   std::string bind = "cores";
+  std::string leave_within = "10s";
   std::string exit_idle = "0";
   std::string log_level = "info";
 };
@@ -139,9 +146,15 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .OneOf({"trace", "debug", "info", "warning", "error", "critical", "off"});
 }
 
-// Adds the options of workers that come and go with jobs.
+// Adds the options of workers that come and go.
 void AddSiteOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& flags, RawFlags& raw) {
   SlurmFlags& slurm = flags.slurm;
+  command
+      .Add("--leave-within", raw.leave_within,
+           "groups that are to end here, at SIGTERM or when this worker is drained, have so long to exchange and to "
+           "keep their state; 0: they are stopped at once")
+      .Check(CheckLeave)
+      .Type("TEXT:DURATION");
   command.Add("--only-job", flags.worker.only_job, "run only groups of this job, like fashion-1");
   command
       .Add(
@@ -153,14 +166,15 @@ void AddSiteOptions(const FlagDefaults& defaults, Command& command, WorkerFlags&
   slurm.script = defaults.own_folder + "/worker.sbatch";
   command.Add("--slurm", slurm.enabled,
               "run no groups here, but get workers for the site from Slurm: a batch job for each group that waits for "
-              "the site; their workers get this program's other flags");
+              "the site; their workers get this program's other flags, but not --slots, --mpirun, --rank-binary and "
+              "--log-level");
   command.Add("--slurm-ranks", slurm.ranks_max, "with --slurm: ranks of all its batch jobs together, at most")
       .Range(uint64_t{1}, uint64_t{1} << 20);
   command.Add("--slurm-script", slurm.script, "with --slurm: the batch script, which starts the workers");
   command
-      .Add(
-          "--sbatch", slurm.sbatch_flags,
-          "with --slurm: a flag for sbatch, with its dashes; may be given several times; what a job file asks for wins")
+      .Add("--sbatch", slurm.sbatch_flags,
+           "with --slurm: a flag for sbatch, with its dashes; may be given several times; the same flag from a job "
+           "file wins")
       .Check(CheckSbatchFlag)
       .Type("FLAG");
 }
@@ -197,8 +211,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   worker.state_dir = Absolute(worker.state_dir);
   flags.slurm.script = Absolute(flags.slurm.script);
   if (!flags.token_file.empty()) flags.token_file = Absolute(flags.token_file);
-  // CheckIdle has checked the text.
+  // CheckIdle and CheckLeave have checked the texts.
   if (!absl::ParseDuration(raw.exit_idle, &flags.exit_idle)) flags.exit_idle = absl::ZeroDuration();
+  if (!absl::ParseDuration(raw.leave_within, &worker.leave_within)) worker.leave_within = absl::ZeroDuration();
   // The daemon waits longer than a collective. So if a rank stops, the collectives of the group's other ranks fail
   // first, and only then does the daemon end the group.
   worker.watch.give_up_after = worker.collective_timeout + worker.watch.silent_after;
@@ -216,6 +231,7 @@ std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags) {
       absl::StrCat("--files-cache-bytes=", worker.files_cache_bytes),
       absl::StrCat("--collective-timeout=", absl::FormatDuration(worker.collective_timeout)),
       absl::StrCat("--exchange-timeout=", absl::FormatDuration(worker.exchange_timeout)),
+      absl::StrCat("--leave-within=", absl::FormatDuration(worker.leave_within)),
       absl::StrCat("--exit-idle=", absl::FormatDuration(idle))};
   if (!flags.token_file.empty()) all.push_back(absl::StrCat("--token-file=", flags.token_file));
   if (worker.allow_commands) all.push_back("--allow-commands");
@@ -233,7 +249,8 @@ std::string ToString(const WorkerFlags& flags) {
       " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
       " threads-per-rank=", worker.launch.threads_per_rank,
       " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
-      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout), " token-file=", flags.token_file,
+      " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout),
+      " leave-within=", absl::FormatDuration(worker.leave_within), " token-file=", flags.token_file,
       " allow-commands=", worker.allow_commands ? "yes" : "no", " files-cache-bytes=", worker.files_cache_bytes,
       " metrics=", worker.metrics, " only-job=", worker.only_job, " exit-idle=", absl::FormatDuration(flags.exit_idle),
       " slurm=", flags.slurm.enabled ? "yes" : "no", " ready-file=", flags.ready_file);

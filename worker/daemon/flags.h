@@ -54,7 +54,8 @@ struct ParsedFlags {
 };
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
 
-// Returns the flags for the workers in the batch jobs of a site. They are those of the site's agent.
+// Returns the flags for the workers in the batch jobs of a site. They are those of the site's agent, but not --slots,
+// --mpirun, --rank-binary and --log-level: their values are those of the agent's node, and it is another one.
 std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags);
 
 // Returns the flags in one line, for the log; the log level and `describe` are left out.

@@ -59,6 +59,7 @@ GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, 
     : id_(IdOf(start.group())),
       name_(GroupName(id_)),
       command_(HasCommand(start.group().job())),
+      trains_(start.group().task() == v1::GroupStart::TRAIN),
       part_(PartOf(start)),
       hosts_(HostsOf(start)),
       exit_mark_(absl::StrCat("hooke-exit-", RandomHex(2))),
@@ -78,6 +79,21 @@ void GroupRun::Stop(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (stopped_.ok()) stopped_ = why;
   told_.SignalAll();
+}
+
+void GroupRun::Leave(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  if (!stopped_.ok() || !leaves_.ok()) return;
+  if (!trains_ || ranks_ == nullptr || !watch_.AnyHello() || options_.leave_within == absl::ZeroDuration()) {
+    stopped_ = why;
+    told_.SignalAll();
+    return;
+  }
+  options_.logger->info("group {}: its ranks have {} to leave: {}", name_, absl::FormatDuration(options_.leave_within),
+                        std::string(why.message()));
+  leaves_ = why;
+  leave_by_ = SteadyTime() + options_.leave_within;
+  ranks_->Leave(std::string(why.message()));
 }
 
 absl::Status GroupRun::Launch(const v1::LaunchPart& command) {
@@ -150,8 +166,10 @@ GroupVerdict GroupRun::RunToEnd() {
   absl::StatusOr<std::unique_ptr<RankEventsServer>> server =
       RankEventsServer::Start((*folder)->socket(), std::move(from_ranks));
   if (!server.ok()) return failure(server.status());
+  SetRanks(server->get());
   const auto not_started = [&](const absl::Status& why) {
     announced_.Notify();
+    SetRanks(nullptr);
     rank_output_.reset();
     cores_.reset();
     return failure(why);
@@ -174,12 +192,18 @@ GroupVerdict GroupRun::RunToEnd() {
   announced_.Notify();
 
   const ProcessEnd end = WatchUntilEnd(**process);
+  SetRanks(nullptr);
   // After these calls, all reports and all output of the ranks have been read.
   server->reset();
   rank_output_.reset();
   cores_.reset();  // Before the group's end is reported: the coordinator may then send the next group.
   absl::MutexLock lock(&mutex_);
   return watch_.Verdict({end.ok(), absl::StrCat(launcher_, " ", ToString(end)), launcher_said_, last_words_}, stopped_);
+}
+
+void GroupRun::SetRanks(RankEventsServer* ranks) {
+  absl::MutexLock lock(&mutex_);
+  ranks_ = ranks;
 }
 
 absl::Status GroupRun::WhyStopped() {
@@ -264,6 +288,10 @@ void GroupRun::Tick() {
     const absl::Time now = absl::Now();
     changes = watch_.Tick(now);
     if (stopped_.ok()) stopped_ = watch_.MustStop(now);
+    if (stopped_.ok() && SteadyTime() >= leave_by_) {
+      stopped_ = absl::Status(leaves_.code(), absl::StrCat(leaves_.message(), "; its ranks had not left within ",
+                                                           absl::FormatDuration(options_.leave_within)));
+    }
   }
   for (const SilenceChange& change : changes) {
     options_.logger->warn("group {}: {} {} {} at step {}", name_, change.what,

@@ -56,6 +56,8 @@ struct GroupRunOptions {
   const NodeCores* cores = nullptr;
   // A part that waits for its launch says this often that it is ready.
   absl::Duration ready_again = absl::Seconds(30);
+  // How long the ranks of a group that is to leave (Leave) have until they are stopped; 0: they are stopped at once.
+  absl::Duration leave_within = absl::ZeroDuration();
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
   absl::Duration stop_grace = absl::Seconds(2);
   // If the launcher still lives this long after SIGKILL, the daemon logs it and reports it to the coordinator.
@@ -87,6 +89,10 @@ class GroupRun final {
   // Ends the group. GroupEnded then has the code and message of `why`, unless all ranks are done or the run stopped the
   // group itself before. Returns at once; later calls change nothing.
   void Stop(const absl::Status& why);
+  // Lets the ranks leave by themselves, so that nothing of this start is lost. If they have not left within
+  // `leave_within`, does what Stop does. Does that at once if there is nothing to lose: no rank has said hello, or the
+  // group only evaluates. Returns at once; later calls change nothing.
+  void Leave(const absl::Status& why);
 
  private:
   // The RankEventsServer of the ranks' reports calls RankHello, RankEvent and RankStreamEnded.
@@ -100,6 +106,7 @@ class GroupRun final {
   // Waits until the coordinator's command to start the part's launcher comes.
   absl::Status AwaitLaunch();
   absl::Status WhyStopped();  // OK: the group was not stopped.
+  void SetRanks(RankEventsServer* ranks);
   // If the job has files, fetches them, makes the group's copy of them, in which the command runs, and logs this.
   absl::Status PrepareFiles(const GroupFolder& folder);
   // The folder in which the command runs.
@@ -125,6 +132,7 @@ class GroupRun final {
   const v1::GroupId id_;
   const std::string name_;  // "fashion-1-0-1".
   const bool command_;      // Whether the ranks are a job's command.
+  const bool trains_;       // Whether it has something to lose.
   const PartHere part_;
   const std::vector<LaunchHost> hosts_;  // The nodes of all parts; empty if this worker runs all ranks.
   const std::string exit_mark_;          // The mark of CommandScript.
@@ -145,7 +153,10 @@ class GroupRun final {
   absl::Status stopped_
       // Why the group was stopped, from outside or by watch_; OK: it was not stopped.
       ABSL_GUARDED_BY(mutex_);
-  std::optional<v1::LaunchPart> launch_ ABSL_GUARDED_BY(mutex_);  // Set once the part is to be launched.
+  RankEventsServer* ranks_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Null before the ranks can report, and afterwards.
+  absl::Status leaves_ ABSL_GUARDED_BY(mutex_);                // Why the group is to leave; OK: it is not.
+  absl::Time leave_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // On SteadyTime's clock.
+  std::optional<v1::LaunchPart> launch_ ABSL_GUARDED_BY(mutex_);          // Set once the part is to be launched.
   LauncherVerdict launcher_said_ ABSL_GUARDED_BY(mutex_);
   std::string last_words_ ABSL_GUARDED_BY(mutex_);
   bool rank_spoke_ ABSL_GUARDED_BY(mutex_) = false;

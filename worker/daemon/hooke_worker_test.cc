@@ -60,13 +60,15 @@ class HookeWorkerTest : public ::testing::Test {
     posix_spawn_file_actions_destroy(&actions);
   }
 
-  void StartWith(FakeCoordinator& coordinator, const std::string& bind = "cores") {
+  void StartWith(FakeCoordinator& coordinator, const std::string& bind = "cores",
+                 const std::string& leave_within = "0s") {
     Start({"--coordinator", coordinator.address(), "--name", "w1", "--slots", "2", "--ready-file", folder_ + "/ready",
-           "--rank-binary", fs::absolute("worker/daemon/fake_rank").string(), "--bind", bind});
+           "--rank-binary", fs::absolute("worker/daemon/fake_rank").string(), "--bind", bind, "--leave-within",
+           leave_within});
   }
 
-  void StartGroup(FakeCoordinator& coordinator) {
-    ASSERT_TRUE(coordinator.Send(StartCommand("run", 2)));
+  void StartGroup(FakeCoordinator& coordinator, const std::string& behaviour = "run") {
+    ASSERT_TRUE(coordinator.Send(StartCommand(behaviour, 2)));
     for (uint32_t rank : {0, 1}) {
       ranks_.push_back(coordinator.WaitFor(IsHelloOf(rank)).event().report().event().hello().pid());
       ASSERT_TRUE(Lives(ranks_.back()));
@@ -120,6 +122,15 @@ TEST_F(HookeWorkerTest, KilledDaemonLeavesNoProcess) {
   EXPECT_FALSE(fs::exists(left));
   EXPECT_FALSE(fs::exists(memory));
   EXPECT_EQ(Kill(SIGTERM), 0);
+}
+
+// With time to leave, groups are not stopped on SIGTERM.
+TEST_F(HookeWorkerTest, SigtermLetsGroupsLeave) {
+  FakeCoordinator coordinator({});
+  StartWith(coordinator, "cores", "15s");
+  StartGroup(coordinator, "leave");
+  EXPECT_EQ(Kill(SIGTERM), 0) << Output();
+  EXPECT_THAT(coordinator.WaitFor(IsEnded).event().ended().message(), HasSubstr("left: its worker was shut down"));
 }
 
 // On SIGTERM the daemon stops all groups, sends their ends to the coordinator and exits with status 0. It wrote the
@@ -220,6 +231,7 @@ TEST_F(HookeWorkerTest, BadFlags) {
       {{"--coordinator", "host:0"},
        2,
        "--coordinator: \"host:0\" has port 0, at which nobody can be reached, allowed is 1 to 65535"},
+      {{"--leave-within", "-1s"}, 2, "must be a duration from 0s to 24h, like 10s, got -1s"},
       {{"--log-level", "loud"}, 2, "loud"},
       {{"--bind", "sockets"}, 2, "sockets"},
       {{"--name", "a/b"}, 2, "--name must be 1 to 63 letters"},

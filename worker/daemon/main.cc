@@ -150,7 +150,7 @@ bool WaitForEnd(const sigset_t& signals, absl::Duration exit_idle, WorkerDaemon&
       WaitForSignal(signals, [&] { return daemon.Refusal().ok() && (may_idle || daemon.IdleFor() < exit_idle); });
   if (!daemon.Refusal().ok()) return false;
   if (signal > 0) {
-    logger.info("{}: stopping all groups", strsignal(signal));
+    logger.info("{}: all groups end here", strsignal(signal));
   } else {
     logger.info("no group has run here for {} (--exit-idle)", absl::FormatDuration(exit_idle));
   }
@@ -182,7 +182,7 @@ int RunSlurmSite(const WorkerFlags& flags, ClusterToken token, const sigset_t& s
   absl::StatusOr<std::unique_ptr<SlurmSite>> site = SlurmSite::Start(std::move(options));
   if (!site.ok()) {
     logger->error("{}", std::string(site.status().message()));
-    return absl::IsNotFound(site.status()) ? 2 : 1;
+    return absl::IsNotFound(site.status()) || absl::IsInvalidArgument(site.status()) ? 2 : 1;
   }
   const int signal = WaitForSignal(signals, [&site] { return (*site)->Refusal().ok(); });
   if (signal == 0) {

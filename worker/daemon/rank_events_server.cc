@@ -1,10 +1,13 @@
 #include "worker/daemon/rank_events_server.h"
 
 #include <chrono>
+#include <set>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/worker.grpc.pb.h"
 #include "wire/admission.h"
@@ -13,9 +16,11 @@ namespace hooke {
 
 class RankEventsServer::Service final : public v1::RankEvents::Service {
  public:
+  using Stream = grpc::ServerReaderWriter<v1::RankCommand, v1::RankEvent>;
+
   explicit Service(RankEventCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
-  grpc::Status Report(grpc::ServerContext*, grpc::ServerReaderWriter<v1::RankCommand, v1::RankEvent>* stream) override {
+  grpc::Status Report(grpc::ServerContext*, Stream* stream) override {
     v1::RankEvent event;
     if (!stream->Read(&event) || !event.has_hello()) {
       return grpc::Status(grpc::INVALID_ARGUMENT, "the first event of a rank must be hello");
@@ -24,7 +29,12 @@ class RankEventsServer::Service final : public v1::RankEvents::Service {
     if (absl::Status status = callbacks_.hello(event.hello()); !status.ok()) {
       return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
     }
-    stream->Write(v1::RankCommand());
+    {
+      absl::MutexLock lock(&mutex_);
+      stream->Write(v1::RankCommand());
+      if (!leave_.leave().empty()) stream->Write(leave_);
+      streams_.insert(stream);
+    }
     grpc::Status status;
     while (stream->Read(&event)) {
       if (event.has_hello()) {
@@ -33,8 +43,19 @@ class RankEventsServer::Service final : public v1::RankEvents::Service {
       }
       if (event.event_case() != v1::RankEvent::EVENT_NOT_SET) callbacks_.event(rank, event);
     }
+    {
+      absl::MutexLock lock(&mutex_);
+      streams_.erase(stream);
+    }
     callbacks_.stream_ended(rank);
     return status;
+  }
+
+  void Leave(const std::string& why) {
+    absl::MutexLock lock(&mutex_);
+    if (!leave_.leave().empty()) return;
+    leave_.set_leave(why);
+    for (Stream* stream : streams_) stream->Write(leave_);
   }
 
   grpc::Status StartRemote(grpc::ServerContext*, const v1::StartRemoteRequest* request,
@@ -45,6 +66,9 @@ class RankEventsServer::Service final : public v1::RankEvents::Service {
 
  private:
   const RankEventCallbacks callbacks_;
+  absl::Mutex mutex_;  // Held while a stream is written to. A command is so short that no rank can block it.
+  std::set<Stream*> streams_ ABSL_GUARDED_BY(mutex_);  // Of the ranks that have said hello.
+  v1::RankCommand leave_ ABSL_GUARDED_BY(mutex_);      // Empty: Leave was not called.
 };
 
 absl::StatusOr<std::unique_ptr<RankEventsServer>> RankEventsServer::Start(const std::string& socket,
@@ -65,6 +89,8 @@ absl::StatusOr<std::unique_ptr<RankEventsServer>> RankEventsServer::Start(const 
 
 RankEventsServer::RankEventsServer(RankEventCallbacks callbacks)
     : service_(std::make_unique<Service>(std::move(callbacks))) {}
+
+void RankEventsServer::Leave(const std::string& why) { service_->Leave(why); }
 
 RankEventsServer::~RankEventsServer() {
   // Streams of ranks that have ended are read to their end first, because their last reports are still in them.

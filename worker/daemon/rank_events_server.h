@@ -36,6 +36,9 @@ class RankEventsServer {
   // Listens on `socket` (absolute path). UNAVAILABLE if the socket cannot be bound.
   static absl::StatusOr<std::unique_ptr<RankEventsServer>> Start(const std::string& socket,
                                                                  RankEventCallbacks callbacks);
+  // Tells all ranks, those too that say hello later, that the group is to leave (RankCommand.leave). `why` is not
+  // empty. Later calls change nothing. Any thread may call it.
+  void Leave(const std::string& why);
   // Ends all streams. The last callback has returned when it returns.
   ~RankEventsServer();
   RankEventsServer(const RankEventsServer&) = delete;

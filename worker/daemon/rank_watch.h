@@ -110,6 +110,8 @@ class RankWatch {
   // leave ends the others.
   bool LauncherEndsByItself(const absl::Status& stopped) const;
   bool AllDone() const;
+  // Returns whether a rank has said hello.
+  bool AnyHello() const { return any_hello_; }
   // Returns the highest step that a rank has reported.
   uint64_t FurthestStep() const;
   // Returns how the group ended. `stopped` is why the daemon stopped it; OK if the daemon did not stop it.

@@ -119,8 +119,9 @@ absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
   absl::MutexLock lock(&mutex_);
   shutdown_ = true;
   for (auto& [name, running] : runs_) {
-    running.run->Stop(absl::CancelledError("its worker was shut down"));
+    running.run->Leave(absl::CancelledError("its worker was shut down"));
   }
+  limit += options_.leave_within;
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_.empty(); };
   if (mutex_.AwaitWithTimeout(absl::Condition(&none), limit)) return absl::OkStatus();
   std::vector<std::string> names;
@@ -234,6 +235,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.fetch.coordinator = options_.coordinator;
   run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;
+  run.leave_within = options_.leave_within;
   run.stop_grace = options_.stop_grace;
   run.stuck_after = options_.stuck_after;
   run.ready_again = options_.ready_again;
@@ -258,7 +260,13 @@ void WorkerDaemon::StopGroup(const v1::StopGroup& stop) {
   absl::MutexLock lock(&mutex_);
   const auto found = runs_.find(GroupName(stop.group()));
   // A group that is not in runs_ has ended, and the session delivers its end.
-  if (found != runs_.end()) found->second.run->Stop(absl::CancelledError(absl::StrCat("stopped: ", stop.reason())));
+  if (found == runs_.end()) return;
+  const absl::Status why = absl::CancelledError(absl::StrCat("stopped: ", stop.reason()));
+  if (stop.leaves()) {
+    found->second.run->Leave(why);
+  } else {
+    found->second.run->Stop(why);
+  }
 }
 
 void WorkerDaemon::LaunchPart(const v1::LaunchPart& command) {

@@ -57,9 +57,10 @@ struct WorkerOptions {
   absl::Duration collective_timeout = absl::Seconds(30);
   absl::Duration exchange_timeout = absl::Seconds(5);
   RankWatchOptions watch;
-  absl::Duration stop_grace = absl::Seconds(2);    // GroupRunOptions::stop_grace.
-  absl::Duration stuck_after = absl::Seconds(10);  // GroupRunOptions::stuck_after.
-  absl::Duration ready_again = absl::Seconds(30);  // GroupRunOptions::ready_again.
+  absl::Duration leave_within = absl::ZeroDuration();  // GroupRunOptions::leave_within; up to kTimeoutMax.
+  absl::Duration stop_grace = absl::Seconds(2);        // GroupRunOptions::stop_grace.
+  absl::Duration stuck_after = absl::Seconds(10);      // GroupRunOptions::stuck_after.
+  absl::Duration ready_again = absl::Seconds(30);      // GroupRunOptions::ready_again.
   absl::Duration flush_within =
       // How long the destructor waits for the coordinator to take the last events.
       absl::Seconds(2);
@@ -79,8 +80,9 @@ class WorkerDaemon {
   // should. NOT_FOUND: hooke-rank or mpirun is missing. FAILED_PRECONDITION: the state folder cannot be used.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
-  // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within
-  // `limit`; the message names them. The destructor would wait for these groups, perhaps for ever.
+  // Lets all groups leave, stops those that do not within `leave_within`, with all their processes, and starts no more.
+  // DEADLINE_EXCEEDED: some groups have not ended within `leave_within` and `limit`; the message names them. The
+  // destructor would wait for these groups, perhaps for ever.
   absl::Status StopAll(absl::Duration limit);
 
   // Stops all groups and waits for their ends without a limit. Sends the ends to the coordinator and ends the session.

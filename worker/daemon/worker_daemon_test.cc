@@ -66,6 +66,7 @@ class WorkerDaemonTest : public ::testing::Test {
     options.launch.rank_binary = fs::absolute("worker/daemon/fake_rank").string();
     options.launch.as_root = geteuid() == 0;
     options.launch.environment = {"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/"};
+    options.leave_within = leave_within_;
     options.stop_grace = absl::Milliseconds(500);
     options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
     return options;
@@ -96,6 +97,7 @@ class WorkerDaemonTest : public ::testing::Test {
   }
 
   const std::string state_dir_ = ::testing::TempDir() + "/worker" + std::to_string(getpid());
+  absl::Duration leave_within_ = absl::ZeroDuration();
   std::unique_ptr<FakeCoordinator> coordinator_;
   std::unique_ptr<WorkerDaemon> daemon_;
 };
@@ -206,6 +208,46 @@ TEST_F(WorkerDaemonTest, StoppedRank) {
   EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kCancelled));
   EXPECT_EQ(end.message(), "stopped: enough");
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
+}
+
+// A group that is to leave is not stopped: its ranks leave by themselves, and say so. Asking twice changes nothing.
+TEST_F(WorkerDaemonTest, GroupLeaves) {
+  leave_within_ = absl::Seconds(30);
+  StartRunning("leave");
+  ASSERT_TRUE(coordinator_->Send(LeaveCommand("drained")));
+  ASSERT_TRUE(coordinator_->Send(LeaveCommand("drained again")));
+  const v1::GroupEnded end = End();
+  EXPECT_FALSE(end.ok());
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_THAT(end.message(), HasSubstr("): left: stopped: drained"));
+}
+
+// A worker that ends lets its groups leave, too.
+TEST_F(WorkerDaemonTest, GroupsLeaveWhenTheWorkerEnds) {
+  leave_within_ = absl::Seconds(30);
+  StartRunning("leave");
+  EXPECT_EQ(daemon_->StopAll(absl::Seconds(30)), absl::OkStatus());
+  EXPECT_THAT(End().message(), HasSubstr("): left: its worker was shut down"));
+}
+
+// Ranks that do not leave in time are stopped.
+TEST_F(WorkerDaemonTest, GroupThatDoesNotLeaveIsStopped) {
+  leave_within_ = absl::Milliseconds(300);
+  const std::vector<pid_t> pids = StartRunning("run");
+  ASSERT_TRUE(coordinator_->Send(LeaveCommand("drained")));
+  const v1::GroupEnded end = End();
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_EQ(end.message(), "stopped: drained; its ranks had not left within 300ms");
+  for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
+}
+
+// A group that somebody stops while it is to leave ends at once.
+TEST_F(WorkerDaemonTest, AStopDoesNotWaitForALeave) {
+  leave_within_ = absl::Minutes(10);
+  StartRunning("run");
+  ASSERT_TRUE(coordinator_->Send(LeaveCommand("drained")));
+  ASSERT_TRUE(coordinator_->Send(StopCommand("cancelled")));
+  EXPECT_EQ(End().message(), "stopped: cancelled");
 }
 
 // A rank's own error becomes the group's, with its code. After the code in this test, the coordinator does not try

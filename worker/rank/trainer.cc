@@ -45,9 +45,10 @@ absl::StatusOr<uint64_t> Trainer::Run() {
 
 absl::Status Trainer::TrainFrom(uint64_t first_step) {
   for (uint64_t step = first_step; step < steps_total_; ++step) {
-    if (absl::Status status = Step(step); !status.ok()) return status;
-    if (!EvaluationDue(step + 1)) continue;
-    if (absl::Status status = Evaluate(step + 1); !status.ok()) return status;
+    absl::Status status = Step(step);
+    if (status.ok() && EvaluationDue(step + 1)) status = Evaluate(step + 1);
+    if (status.ok()) status = training_.LeaveIfAsked();
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -61,6 +61,7 @@ class Trainer {
   //   INVALID_ARGUMENT, FAILED_PRECONDITION, ...  An error of a server, the model or the sampler; or the loss is not
   //                                               finite.
   //   ABORTED                                     This incarnation of the group has been replaced.
+  //   CANCELLED                                   The group has left, as its worker wanted.
   //   DEADLINE_EXCEEDED, UNAVAILABLE              A peer or the servers did not answer.
   absl::StatusOr<uint64_t> Run();
 

@@ -47,11 +47,18 @@ class DaemonSink final : public EventSink {
     context_.TryCancel();
   }
 
+  std::string LeaveReason() const override {
+    absl::MutexLock lock(&mutex_);
+    return leave_;
+  }
+
  private:
-  // The daemon's commands mean nothing here. We read them only to notice when the stream ends.
+  // Reads the daemon's commands, and notices when the stream ends.
   void Watch() {
     v1::RankCommand command;
     while (stream_->Read(&command)) {
+      absl::MutexLock lock(&mutex_);
+      if (!command.leave().empty()) leave_ = command.leave();
     }
     ended_.Notify();
     {
@@ -72,7 +79,8 @@ class DaemonSink final : public EventSink {
   grpc::ClientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::RankEvent, v1::RankCommand>> stream_;
   absl::Notification ended_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
+  std::string leave_ ABSL_GUARDED_BY(mutex_);
   bool end_expected_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread reader_;
 };

@@ -27,6 +27,8 @@ class EventSink {
   virtual void Close(absl::Duration timeout) = 0;
   // Lets a blocked Send return. Any thread may call it.
   virtual void Cancel() = 0;
+  // Returns why the receiver wants the group to leave (RankCommand.leave); empty: it does not. Any thread may call it.
+  virtual std::string LeaveReason() const { return ""; }
 };
 
 // Connects to the daemon's RankEvents service on a unix socket (absolute path). If the stream ends before Close or

@@ -125,6 +125,13 @@ v1::RankProgress Reporter::Progress() const {
   return meter_.Snapshot(options_.clock());
 }
 
+std::string Reporter::LeaveReason() const {
+  for (const auto& sink : options_.sinks) {
+    if (std::string reason = sink->LeaveReason(); !reason.empty()) return reason;
+  }
+  return "";
+}
+
 void Reporter::QueueLast(v1::RankEvent event) {
   v1::RankEvent progress;
   *progress.mutable_progress() = Progress();

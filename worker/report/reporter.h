@@ -72,6 +72,8 @@ class Reporter {
   void Done(uint64_t step);
 
   v1::RankProgress Progress() const;
+  // Returns why a sink wants the group to leave (EventSink::LeaveReason); empty: none does.
+  std::string LeaveReason() const;
 
  private:
   void Run();

@@ -28,7 +28,8 @@ constexpr absl::Duration kPatience = absl::Seconds(20);
 // A daemon's side of RankEvents. It keeps the events that it gets.
 class FakeDaemon : public v1::RankEvents::CallbackService {
  public:
-  FakeDaemon() {
+  // `leave` is the first command's RankCommand.leave.
+  explicit FakeDaemon(std::string leave = "") : leave_(std::move(leave)) {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(absl::StrCat("unix:", socket_), grpc::InsecureServerCredentials());
     builder.RegisterService(this);
@@ -61,6 +62,7 @@ class FakeDaemon : public v1::RankEvents::CallbackService {
   class Reactor : public grpc::ServerBidiReactor<v1::RankEvent, v1::RankCommand> {
    public:
     explicit Reactor(FakeDaemon* daemon) : daemon_(daemon) {
+      command_.set_leave(daemon_->leave_);
       StartRead(&event_);
       StartWrite(&command_);
     }
@@ -99,6 +101,7 @@ class FakeDaemon : public v1::RankEvents::CallbackService {
   // TempDir's path may be too long: a Unix socket's path has at most 107 bytes.
   const std::string folder_ = MakeFolder();
   const std::string socket_ = folder_ + "/s";
+  const std::string leave_;
   absl::Mutex mutex_;
   std::vector<v1::RankEvent> events_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
@@ -144,6 +147,15 @@ TEST(ReporterTest, TellsTheDaemonEverything) {
   EXPECT_EQ(daemon.Await(v1::RankEvent::kNotice, 1).at(0).notice().text(), "something");
   EXPECT_EQ(daemon.Await(v1::RankEvent::kEvaluated, 1).at(0).evaluated().accuracy(), 0.5);
   EXPECT_EQ(daemon.Await(v1::RankEvent::kLinks, 1).at(0).links().links(0).peer_rank(), 2u);
+}
+
+// The daemon may want the group to leave.
+TEST(ReporterTest, LearnsThatTheGroupIsToLeave) {
+  FakeDaemon daemon("the node is drained");
+  Reporter reporter(Options(DialDaemon(daemon.socket(), Never), absl::Hours(1)));
+  const absl::Time end = absl::Now() + kPatience;
+  while (reporter.LeaveReason().empty() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(reporter.LeaveReason(), "the node is drained");
 }
 
 // A failure reaches the daemon with its code before the rank ends.

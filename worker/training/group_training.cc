@@ -234,14 +234,29 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
   }
   if (options_.learns_of_stops) AskWhetherToStop();
   Stops() = wants_stop_ ? 1.0f : 0.0f;
+  if (leave_reason_.empty()) leave_reason_ = deps_.reporter->LeaveReason();
+  Leaves() = leave_reason_.empty() ? 0.0f : 1.0f;
   if (state_ != nullptr) state_->Propose(StateStatistics());
   if (deps_.narrow != nullptr) deps_.narrow->GatherBuffers();
   absl::StatusOr<float> mean = group_step_->Finish(loss, learning_rate);
   if (deps_.narrow != nullptr) deps_.narrow->ScatterBuffers();
   if (mean.ok()) NoteMissed();
-  if (mean.ok()) stopping_ = stopping_ || Stops() > 0;
-  if (mean.ok() && state_ != nullptr) state_->Learn(StateStatistics());
+  if (!mean.ok()) return mean;
+  stopping_ = stopping_ || Stops() > 0;
+  if (absl::Status left = LeaveIfAsked(); !left.ok()) return left;
+  // The job's end comes first: a group that stops, or has made its last step, ends well.
+  leaving_ = !stopping_ && Leaves() > 0;
+  if (state_ != nullptr) state_->Learn(StateStatistics());
   return mean;
+}
+
+absl::Status GroupTraining::LeaveIfAsked() {
+  if (!may_leave_) return absl::OkStatus();
+  if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
+  // A launcher that sees one rank leave ends the others, and these may still send their state.
+  if (absl::Status status = deps_.group->Barrier(); !status.ok()) return status;
+  return absl::CancelledError(absl::StrCat("left after step ", step_, ", as asked",
+                                           leave_reason_.empty() ? "" : absl::StrCat(": ", leave_reason_)));
 }
 
 bool GroupTraining::EndStepUsesVector() const {
@@ -267,6 +282,7 @@ void GroupTraining::AskWhetherToStop() {
 
 absl::Status GroupTraining::EndStep(const StepDone& done) {
   step_ = done.step;
+  may_leave_ = leaving_ && step_ < options_.rhythm.steps_total;
   if (exchange_ != nullptr) {
     if (deps_.narrow != nullptr && SendsGradients(options_.rule)) deps_.narrow->WidenGradients();
     exchange_->AddGradient();
@@ -300,7 +316,8 @@ void GroupTraining::ScatterNarrow() const {
 // Returns whether to take a state after this step. A state is taken right after an exchange, because a restarted group
 // goes on from there. Under kNone it is taken after any step.
 bool GroupTraining::TakesState(uint64_t step, const ExchangePlan& plan) const {
-  if (state_ == nullptr || !state_->wanted() || step >= options_.rhythm.steps_total) return false;
+  if (state_ == nullptr || step >= options_.rhythm.steps_total) return false;
+  if (!state_->wanted() && !leaving_) return false;
   if (options_.rule == RuleName::kNone) return true;
   return plan.begins && (plan.waits || !KeepsValues());
 }
@@ -323,7 +340,15 @@ ExchangePlanner::Moment GroupTraining::MomentAt(uint64_t step) const { return {s
 
 ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
   if (!Exchanges()) return {};
-  if (options_.rule != RuleName::kNone) return planner_->PlanAfter(MomentAt(step), Proposal());
+  if (options_.rule != RuleName::kNone) {
+    ExchangePlan plan = planner_->PlanAfter(MomentAt(step), Proposal());
+    if (leaving_) {
+      plan.finishes = exchange_->in_flight_since().has_value();
+      plan.begins = plan.waits = true;
+      plan.fragment = {0, 1};
+    }
+    return plan;
+  }
   // Under kNone, group 0 exchanges only so that evaluations and exports find its values at the center.
   ExchangePlan plan;
   plan.begins = plan.waits = Publishes(step) || step == options_.rhythm.steps_total;

@@ -12,6 +12,7 @@
 //     EndStep    count the step; exchange with the servers when ExchangePlan says so (group_exchange.h)
 //   WithCenter   look at the center, between two steps
 //   Stop         say that the whole job is to stop; `stopping` then tells all ranks of all groups
+//   LeaveIfAsked  end this start of the group without loss, because its worker wants that
 //   Finish     a last exchange, which every server must take and write to disk
 //
 // A rank that fails returns an error and ends, and its group ends with it. Where all ranks must decide alike, they
@@ -110,11 +111,11 @@ struct GroupTrainingOptions {
 absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall& call, absl::Span<float> vector);
 
 // Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
-// next exchange, whether a rank's last exchange missed a server, whether a rank's exchanges skip a server now, and
-// whether the job is to stop. Those of the group's state follow. The caller may have more statistics after these, which
-// Combine averages over the ranks, too.
+// next exchange, whether a rank's last exchange missed a server, whether a rank's exchanges skip a server now, whether
+// the job is to stop, and whether the group is to leave. Those of the group's state follow. The caller may have more
+// statistics after these, which Combine averages over the ranks, too.
 inline constexpr uint64_t kTrainingStatistics =
-    kGroupStepStatistics + kExchangePlannerStatistics + 3 + kGroupStateStatistics;
+    kGroupStepStatistics + kExchangePlannerStatistics + 4 + kGroupStateStatistics;
 
 class GroupTraining {
  public:
@@ -168,6 +169,12 @@ class GroupTraining {
   // Combine. The caller then calls Finish instead of making more steps.
   bool stopping() const { return stopping_; }
 
+  // If a worker wants the group to leave (Reporter::LeaveReason), the step in which a rank learns it ends with an
+  // exchange of the whole vector, and makes a state due. Call LeaveIfAsked after that step, once the state is kept. It
+  // is then collective, and returns CANCELLED: nothing of this start is lost, and the rank ends. Otherwise it returns
+  // OK at once. A caller that makes another step instead gets CANCELLED from its Combine, and that step does not count.
+  absl::Status LeaveIfAsked();
+
   // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep waits by itself before an exchange,
   // after the last step, and where `publishes` says so.
   absl::Status AwaitParameters() { return group_step_->AwaitParameters(); }
@@ -208,6 +215,7 @@ class GroupTraining {
   float& Missed() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics]; }
   float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 1]; }
   float& Stops() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 2]; }
+  float& Leaves() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 3]; }
   absl::Span<float> StateStatistics() const {
     return deps_.arena->statistics().subspan(kTrainingStatistics - kGroupStateStatistics, kGroupStateStatistics);
   }
@@ -228,6 +236,9 @@ class GroupTraining {
   bool last_whole_ = true;                       // That exchange was of the whole vector.
   bool wants_stop_ = false;                      // This rank knows that the job is to stop.
   bool stopping_ = false;                        // All ranks know it.
+  std::string leave_reason_;                     // Why the group is to leave, as far as this rank knows.
+  bool leaving_ = false;                         // All ranks know that the group is to leave.
+  bool may_leave_ = false;                       // EndStep was called since then.
   absl::Time asks_next_ = absl::InfinitePast();  // When rank 0 asks again whether another group has stopped the job.
   absl::Time step_began_;
   // At the last NoteMissed, some rank's exchanges skipped a server.
