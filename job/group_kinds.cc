@@ -104,17 +104,25 @@ std::vector<v1::GroupKind> KindsOf(const v1::JobSpec& job) {
   all.set_ranks(job.groups().ranks());
   all.set_site(job.groups().site());
   all.set_batch_size(job.train().batch_size());
+  all.set_move_stragglers(job.groups().move_stragglers());
   return {all};
 }
 
 v1::GroupKind KindOf(const v1::JobSpec& job, uint32_t group) {
   if (!HasKinds(job)) return KindsOf(job).front();
   // The coordinator asks this for each waiting group, so only the kind that is returned is copied.
-  for (const v1::GroupKind& kind : job.groups().kinds()) {
-    if (group < kind.count()) return kind;
-    group -= kind.count();
+  return job.groups().kinds(static_cast<int>(KindIndexOf(job, group)));
+}
+
+size_t KindIndexOf(const v1::JobSpec& job, uint32_t group) {
+  const auto& kinds = job.groups().kinds();
+  if (kinds.empty()) return 0;
+  for (int i = 0; i < kinds.size(); ++i) {
+    if (group < kinds[i].count()) return static_cast<size_t>(i);
+    group -= kinds[i].count();
   }
-  return FewestRanksOf(job.groups().kinds());
+  const auto fewer = [](const v1::GroupKind& a, const v1::GroupKind& b) { return a.ranks() < b.ranks(); };
+  return static_cast<size_t>(std::min_element(kinds.begin(), kinds.end(), fewer) - kinds.begin());
 }
 
 uint64_t AllRanksOf(const v1::JobSpec& job) {

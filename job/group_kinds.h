@@ -31,6 +31,9 @@ std::vector<v1::GroupKind> KindsOf(const v1::JobSpec& job);
 // Returns the kind of group `group`. The group that evaluates, groups.count, is of the kind with the fewest ranks.
 v1::GroupKind KindOf(const v1::JobSpec& job, uint32_t group);
 
+// Returns the index of that kind in KindsOf.
+size_t KindIndexOf(const v1::JobSpec& job, uint32_t group);
+
 // Returns the number of ranks of all groups together.
 uint64_t AllRanksOf(const v1::JobSpec& job);
 

@@ -216,6 +216,9 @@ std::vector<JobKey> GroupsKeys() {
                   "Ranks of each group, on one worker or on several of one site. All groups together have at most ",
                   kJobRanksMax, ".")),
       Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
+      Boolean(
+          "groups.move_stragglers", "false",
+          "Whether a group that is slower than the others [leaves](daemons.md#stragglers) for workers that are free."),
   };
 }
 

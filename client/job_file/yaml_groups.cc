@@ -19,10 +19,12 @@ namespace {
 
 // The keys of a kind, each with the key of the whole job that has the same values.
 const std::vector<std::pair<std::string, std::string>>& KindKeys() {
-  static const auto& keys = *new std::vector<std::pair<std::string, std::string>>{{"count", "groups.count"},
-                                                                                  {"ranks", "groups.ranks"},
-                                                                                  {"site", "groups.site"},
-                                                                                  {"batch_size", "train.batch_size"}};
+  static const auto& keys =
+      *new std::vector<std::pair<std::string, std::string>>{{"count", "groups.count"},
+                                                            {"ranks", "groups.ranks"},
+                                                            {"site", "groups.site"},
+                                                            {"batch_size", "train.batch_size"},
+                                                            {"move_stragglers", "groups.move_stragglers"}};
   return keys;
 }
 
@@ -90,6 +92,7 @@ class KindReader {
     if (name == "ranks") kind.set_ranks(number);
     if (name == "site") kind.set_site(value->text);
     if (name == "batch_size") kind.set_batch_size(number);
+    if (name == "move_stragglers") kind.set_move_stragglers(value->boolean);
   }
 
   void Add(const YAML::Node& where, absl::string_view key, absl::string_view what) {

@@ -91,6 +91,10 @@ std::string Groups(const v1::JobStatus& job) {
 std::string Events(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone) {
   std::string lines;
   for (const JobSilence& silence : Silences(job, now, zone)) absl::StrAppend(&lines, "! ", silence.text, "\n");
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.slow().empty()) continue;
+    absl::StrAppend(&lines, "! group ", group.group(), " is a straggler: ", Printable(group.slow()), "\n");
+  }
   for (const std::string& text : {AbsentText(job, zone), OlderSetbackText(job, 0, zone)}) {
     if (!text.empty()) absl::StrAppend(&lines, "! ", text, "\n");
   }

@@ -73,7 +73,8 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
           {"parts", parts},
           {"incarnation", group.incarnation()},
           {"progress", group.has_progress() ? ProgressToJson(group.progress()) : ordered_json(nullptr)},
-          {"silences", silences}};
+          {"silences", silences},
+          {"slow", group.slow()}};
 }
 
 ordered_json KindsToJson(const v1::JobSpec& spec) {

@@ -15,6 +15,7 @@
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
 // - cluster_state_drain.cc: workers that users drain.
 // - cluster_state_avoid.cc: workers on which groups die.
+// - cluster_state_stragglers.cc: groups that are slower than their peers.
 // - cluster_state_sites.cc: sites that get their workers from a batch system.
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
 // - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
@@ -48,6 +49,7 @@
 #include "server/records/records.h"
 #include "server/scheduling/avoidance.h"
 #include "server/scheduling/placement.h"
+#include "server/scheduling/straggler.h"
 
 namespace hooke {
 
@@ -55,6 +57,7 @@ struct ClusterStateOptions {
   LivenessOptions liveness;
   RestartOptions restart;
   AvoidOptions avoid;
+  StragglerOptions straggler;
   KeepLimits keep;  // Beyond these limits, the jobs that ended first are forgotten.
   // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
   // refused.
@@ -177,6 +180,12 @@ class ClusterState {
     std::vector<v1::Silence> silences;
     // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
     std::string leaves;
+    StepWork work;              // Of this incarnation.
+    uint32_t slow_windows = 0;  // Measurements of `work` in a row in which it was slow.
+    std::string slow;           // Why this incarnation is a straggler; empty: it is none.
+    // The workers that the group left as a straggler, and the steady time from which it may be moved again.
+    std::set<std::string> unwanted;
+    absl::Duration moves_from = -absl::InfiniteDuration();
 
     // ---- Used only for groups that run on several workers.
     std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
@@ -365,7 +374,9 @@ class ClusterState {
   std::string GoneText(const GroupRecord& group) const;
   bool IsConnected(const std::string& worker) const;
   // Tells all connected workers that may be running a part of this incarnation to stop it.
-  void StopParts(const Job& job, const GroupRecord& group, absl::string_view why);
+  // Stops all parts of the group, or with kLeave lets their ranks leave first.
+  enum class StopHow { kAtOnce, kLeave };
+  void StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how = StopHow::kAtOnce);
 
   // cluster_state_sites.cc
   void TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now);
@@ -375,10 +386,17 @@ class ClusterState {
   std::string SiteText(const Job& job, uint32_t group, Instant now) const;
 
   // cluster_state_drain.cc
-  // If the worker is drained NOW, tells the groups there to stop. Idempotent.
-  void EndGroupsIfDrained(const Worker& worker, Instant now);
+  // Asks the groups there to leave that are to leave, which are all if the worker is drained NOW. Idempotent.
+  void AskToLeave(const Worker& worker, Instant now);
   // Takes the end of a group that was told to leave its workers.
   void Leave(Job& job, GroupRecord& group, Instant now);
+  // cluster_state_stragglers.cc
+  void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  // Returns why the group is slow by its last measurement; "": it is not, or it has no peers.
+  std::string SlowText(const Job& job, const GroupRecord& group) const;
+  void MoveStraggler(Job& job, GroupRecord& group, Instant now);
+  // Returns whether a group waits that could run on one of the workers.
+  bool AnyWaitsFor(const std::vector<FreeWorker>& workers) const;
 
   // cluster_state_servers.cc
   static bool Uses(const JobRecord& job, const std::string& key);

@@ -24,13 +24,12 @@ absl::StatusOr<v1::NodeStatus> ClusterState::Drain(const std::string& name, v1::
                                                    : "it gets no more groups, and those that it runs leave";
     LogDaemon(absl::StrCat("worker ", name, ": ", what, ", as a user asked"), now);
   }
-  EndGroupsIfDrained(worker, now);
+  AskToLeave(worker, now);
   Place(now);
   return StatusOf(worker, now);
 }
 
-void ClusterState::EndGroupsIfDrained(const Worker& worker, Instant now) {
-  if (worker.drain != v1::DRAIN_NOW) return;
+void ClusterState::AskToLeave(const Worker& worker, Instant now) {
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     for (GroupRecord& group : job.record.groups) {
@@ -38,11 +37,12 @@ void ClusterState::EndGroupsIfDrained(const Worker& worker, Instant now) {
       if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
       LiveGroup& live = job.live[group.group];
       const bool told = !live.leaves.empty();
-      live.leaves = absl::StrCat("worker ", worker.name, " is drained");
+      if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
+      if (live.leaves.empty()) continue;
       // Sent again after a reconnect, because the worker may not have got it.
-      StopParts(job, group, live.leaves);
+      StopParts(job, group, live.leaves, StopHow::kLeave);
       if (told) continue;
-      Log(job, absl::StrCat("group ", group.group, " is stopped, to start on another worker: ", live.leaves), now);
+      Log(job, absl::StrCat("group ", group.group, " leaves, to start on another worker: ", live.leaves), now);
     }
   }
 }

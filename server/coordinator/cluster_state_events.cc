@@ -186,6 +186,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   const bool works = trains ? progress.phase() > v1::RankProgress::ATTACHING && progress.step() > 0
                             : progress.phase() >= v1::RankProgress::EVALUATING;
   if (!works) return;
+  if (trains) NoteWork(job, group, progress, now);
   live.last_work = now.steady;
   if (!live.first_work.has_value()) {
     live.first_work = now.steady;

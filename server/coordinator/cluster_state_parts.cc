@@ -67,6 +67,9 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   live.absent.clear();
   live.silences.clear();
   live.leaves.clear();
+  live.work = {};
+  live.slow_windows = 0;
+  live.slow.clear();
   live.lacks_server = false;
   live.first_work.reset();
   live.ready.clear();
@@ -232,12 +235,14 @@ bool ClusterState::IsConnected(const std::string& worker) const {
   return found != workers_.end() && found->second.session != 0;
 }
 
-void ClusterState::StopParts(const Job& job, const GroupRecord& group, absl::string_view why) {
+void ClusterState::StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how) {
   const GroupKey key{job.record.job_id, group.group, group.incarnation};
   for (const GroupPart& part : group.parts) {
     const auto worker = workers_.find(part.worker);
     if (worker == workers_.end() || worker->second.session == 0 || worker->second.occupants.count(key) == 0) continue;
-    Send(worker->second.session, StopCommand(key, why));
+    v1::WorkerCommand command = StopCommand(key, why);
+    command.mutable_stop()->set_leaves(how == StopHow::kLeave);
+    Send(worker->second.session, std::move(command));
   }
 }
 

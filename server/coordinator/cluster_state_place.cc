@@ -41,7 +41,7 @@ void ClusterState::Place(Instant now) {
       if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
       const v1::GroupKind kind = KindOf(spec, group.group);
       queue.push_back({job->record.job_id, group.group, kind.ranks(), kind.site(), retry_at <= now.steady, group.reason,
-                       HasCommand(spec)});
+                       HasCommand(spec), job->live[group.group].unwanted});
     }
   }
   if (waiting.empty()) return;

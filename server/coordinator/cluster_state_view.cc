@@ -100,6 +100,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
       ShowAbsent(live.absent, *shown->mutable_progress());
     }
     for (const v1::Silence& silence : live.silences) *shown->add_silences() = silence;
+    if (group.state == v1::GROUP_STATE_RUNNING) shown->set_slow(live.slow);
   }
   if (record.center.has_value()) *status.mutable_center() = *record.center;
   for (const JobServer& server : record.servers) status.add_servers(server.address);

@@ -100,7 +100,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
   TakeOver(worker, hello, now);
-  EndGroupsIfDrained(worker, now);
+  AskToLeave(worker, now);
   Place(now);
   return worker.session;
 }

@@ -70,6 +70,7 @@ TEST_F(CoordinatorDrainTest, GroupsLeaveAtOnce) {
   Pass(absl::Seconds(1), {&w1, &w2});
   EXPECT_TRUE(w1.running().empty());
   EXPECT_THAT(w1.stop_reasons(), ElementsAre("worker w1 is drained"));
+  EXPECT_EQ(w1.leaves(), 1u);
   EXPECT_THAT(w2.started(), ElementsAre(GroupKey{id, 0, 2}));
   EXPECT_EQ(Stored()[0].groups[0].failures, 0u);
   EXPECT_THAT(Log(id), HasSubstr("group 0 at step 7: worker w1 is drained; starts again as start 2"));

@@ -82,6 +82,7 @@ void FakeWorker::Receive(Instant now, bool linger) {
     } else if (command.has_stop()) {
       const GroupKey key = KeyOf(command.stop().group());
       stop_reasons_.push_back(command.stop().reason());
+      if (command.stop().leaves()) ++leaves_;
       auto run = running_.find(key);
       if (run != running_.end()) run->second.stopping = true;
     } else if (command.has_seen()) {
@@ -154,10 +155,15 @@ void FakeWorker::Remote(const GroupKey& key, const std::string& address, const s
 }
 
 void FakeWorker::Progress(const GroupKey& key, uint64_t step, Instant now) {
+  Works(key, step, absl::ZeroDuration(), now);
+}
+
+void FakeWorker::Works(const GroupKey& key, uint64_t step, absl::Duration computed, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   v1::RankProgress* progress = Report(event)->mutable_progress();
   progress->set_step(step);
   progress->set_steps_total(100);
+  progress->set_compute_seconds(absl::ToDoubleSeconds(computed));
   progress->set_phase(v1::RankProgress::COMPUTE);
   running_.at(key).step = step;
   SendEvent(std::move(event), now);

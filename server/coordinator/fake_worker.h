@@ -60,6 +60,8 @@ class FakeWorker {
   // Sends mpirun's request to start its daemon on the node at `address`, as a RemoteStart.
   void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);
   void Progress(const GroupKey& key, uint64_t step, Instant now);
+  // Does what Progress does, and says how long rank 0 has computed so far.
+  void Works(const GroupKey& key, uint64_t step, absl::Duration computed, Instant now);
   // Sends `rank_event` unchanged, as a report of the rank.
   void Send(const GroupKey& key, uint32_t rank, const v1::RankEvent& rank_event, Instant now);
   void Evaluated(const GroupKey& key, double accuracy, Instant now);
@@ -77,6 +79,8 @@ class FakeWorker {
   // Returns every start that the worker ever got.
   const std::vector<GroupKey>& started() const { return started_; }
   const std::vector<std::string>& stop_reasons() const { return stop_reasons_; }
+  // Returns how many of these stops let the ranks leave first (StopGroup.leaves).
+  size_t leaves() const { return leaves_; }
   uint32_t slots() const { return slots_; }
   uint32_t slots_used() const;
   size_t unseen() const { return unseen_.size(); }
@@ -104,6 +108,7 @@ class FakeWorker {
   std::deque<v1::GroupEvent> unseen_;
   std::vector<GroupKey> started_;
   std::vector<std::string> stop_reasons_;
+  size_t leaves_ = 0;
 };
 
 }  // namespace hooke

@@ -23,7 +23,7 @@ Room* BestFit(const WaitingGroup& group, std::vector<Room>& rooms, bool avoided_
   Room* best = nullptr;
   for (Room& room : rooms) {
     if (room.worker.free < group.ranks || !room.kept_for.empty() || room.worker.drained) continue;
-    if (!Suits(group, room.worker) || (room.worker.avoided && !avoided_too)) continue;
+    if (!Suits(group, room.worker) || (IsAvoided(group, room.worker) && !avoided_too)) continue;
     const auto order = [](const Room& of) { return std::tie(of.worker.free, of.worker.name); };
     if (best == nullptr || order(room) < order(*best)) best = &room;
   }
@@ -73,13 +73,13 @@ std::vector<PlacedPart> PlaceTogether(const WaitingGroup& group, const std::vect
   return best.empty() ? std::vector<PlacedPart>() : Spread(group.ranks, best);
 }
 
-bool AnyAvoided(const std::vector<Room>& rooms) {
-  return std::any_of(rooms.begin(), rooms.end(), [](const Room& room) { return room.worker.avoided; });
+bool AnyAvoided(const WaitingGroup& group, const std::vector<Room>& rooms) {
+  return std::any_of(rooms.begin(), rooms.end(), [&](const Room& room) { return IsAvoided(group, room.worker); });
 }
 
 std::vector<PlacedPart> PartsFor(const WaitingGroup& group, std::vector<Room>& rooms) {
   for (const bool avoided_too : {false, true}) {
-    if (avoided_too && !AnyAvoided(rooms)) break;
+    if (avoided_too && !AnyAvoided(group, rooms)) break;
     if (const Room* room = BestFit(group, rooms, avoided_too); room != nullptr) {
       return {{room->worker.name, group.ranks}};
     }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,8 @@ struct WaitingGroup {
   bool due = true;            // False: the group waits for the time of its next try. Slots are kept for it.
   std::string wait_why = {};  // The reason to show if it is not due.
   bool command = false;       // True: only a worker that allows commands may run it.
+  // Names of workers on which the group was slow. They are as FreeWorker::avoided for it.
+  std::set<std::string> unwanted = {};
 };
 
 struct PlacedPart {
@@ -66,7 +69,8 @@ struct Placement {
 // that are enough (best fit; ties by name). Otherwise it goes to several workers of one site, which together take all
 // its ranks. It takes as few workers as possible and spreads its ranks over them as evenly as their slots allow. The
 // worker with the most ranks leads. Workers can share a group if they have the same MPI library and different
-// addresses. MPI tells nodes apart by their addresses. An avoided worker is taken only if the others have no room.
+// addresses. MPI tells nodes apart by their addresses. An avoided worker is taken only if the others have no room, and
+// so is one that the group does not want.
 //
 // Backfill: a group may start although groups ahead of it wait. Nobody knows how long it will run, so it must not take
 // a slot that a group ahead may need first. A group that must wait therefore keeps later groups off some workers. These

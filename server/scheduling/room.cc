@@ -13,12 +13,16 @@ bool Suits(const WaitingGroup& group, const FreeWorker& worker) {
   return SiteFits(group, worker) && (!group.command || worker.allows_commands);
 }
 
+bool IsAvoided(const WaitingGroup& group, const FreeWorker& worker) {
+  return worker.avoided || group.unwanted.count(worker.name) > 0;
+}
+
 std::vector<WorkerSet> SetsFor(const WaitingGroup& group, const std::vector<Room>& rooms, bool open_only,
                                bool good_only) {
   WorkerSet suitable;
   for (const Room& room : rooms) {
     if (!Suits(group, room.worker) || room.worker.drained) continue;
-    if ((open_only && !room.kept_for.empty()) || (good_only && room.worker.avoided)) continue;
+    if ((open_only && !room.kept_for.empty()) || (good_only && IsAvoided(group, room.worker))) continue;
     suitable.push_back(&room.worker);
   }
   return WorkersTogether(suitable);

@@ -27,8 +27,11 @@ bool SiteFits(const WaitingGroup& group, const FreeWorker& worker);
 // Returns whether the worker could run the group if it had slots enough and were not drained.
 bool Suits(const WaitingGroup& group, const FreeWorker& worker);
 
+// Returns whether the worker gets the group only if no other one has room for it.
+bool IsAvoided(const WaitingGroup& group, const FreeWorker& worker);
+
 // Returns the sets of workers that could run the group together. `open_only`: only of workers that no group keeps.
-// `good_only`: only of workers that are not avoided. Drained workers are in no set.
+// `good_only`: only of workers that are not IsAvoided. Drained workers are in no set.
 std::vector<WorkerSet> SetsFor(const WaitingGroup& group, const std::vector<Room>& rooms, bool open_only,
                                bool good_only);
 
