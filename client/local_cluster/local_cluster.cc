@@ -112,8 +112,8 @@ std::vector<std::string> ServerArguments(const DaemonPaths& paths, const std::st
 
 std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::string& name, int slots,
                                          const std::string& coordinator) {
-  // The machine's cores serve all workers and servers, so no rank gets cores of its own. The servers end with the
-  // workers, so groups have nowhere to leave to.
+  // The machine's cores serve all workers and servers, so no rank gets cores of its own. The servers end at
+  // the same time as the workers, so groups could not exchange any more.
   return {paths.program,   "--coordinator", coordinator,         "--name",         name,   "--site",
           "local",         "--slots",       absl::StrCat(slots), "--bind",         "none", "--state-dir",
           paths.state_dir, "--ready-file",  paths.ready_file,    "--leave-within", "0s"};

@@ -181,10 +181,12 @@ class ClusterState {
     // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
     std::string leaves;
     StepWork work;              // Of this incarnation.
-    uint32_t slow_windows = 0;  // Measurements of `work` in a row in which it was slow.
+    uint32_t slow_windows = 0;  // Measurements of `work` in which it was slow, less the others; 0 to their limit.
     std::string slow;           // Why this incarnation is a straggler; empty: it is none.
-    // The workers that the group left as a straggler, and the steady time from which it may be moved again.
+    // The workers that the group left as a straggler, how often it did, and the steady time from which it may do so
+    // again.
     std::set<std::string> unwanted;
+    uint32_t moves = 0;
     absl::Duration moves_from = -absl::InfiniteDuration();
 
     // ---- Used only for groups that run on several workers.
@@ -224,6 +226,7 @@ class ClusterState {
     bool silent = false;  // Users were told that the worker does not answer.
     bool lost = false;    // Its lease has run out.
     v1::Drain drain = v1::DRAIN_NONE;
+    bool ends = false;         // It has said that it is about to end.
     std::deque<Death> deaths;  // The last ones of groups on it.
     // The groups that it may be running, each with the slots that it takes. A group that it was told to stop stays here
     // until its end.
@@ -327,7 +330,7 @@ class ClusterState {
   void CheckWorkers(Instant now);
   void CheckServers(Instant now);
   void WorkerSilent(Worker& worker, Instant now);
-  void LoseWorker(Worker& worker, Instant now);
+  void LoseWorker(Worker& worker, const std::string& why, Instant now);
   void ServerSilent(const std::string& key, Server& server, Instant now);
   void ServerAnswers(const std::string& key, Server& server, Instant now);
   void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);
@@ -373,9 +376,8 @@ class ClusterState {
   // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
   std::string GoneText(const GroupRecord& group) const;
   bool IsConnected(const std::string& worker) const;
+  enum class StopHow { kAtOnce, kLeave };  // kLeave: the ranks may leave first.
   // Tells all connected workers that may be running a part of this incarnation to stop it.
-  // Stops all parts of the group, or with kLeave lets their ranks leave first.
-  enum class StopHow { kAtOnce, kLeave };
   void StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how = StopHow::kAtOnce);
 
   // cluster_state_sites.cc
@@ -386,14 +388,14 @@ class ClusterState {
   std::string SiteText(const Job& job, uint32_t group, Instant now) const;
 
   // cluster_state_drain.cc
-  // Asks the groups there to leave that are to leave, which are all if the worker is drained NOW. Idempotent.
+  // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW. Idempotent.
   void AskToLeave(const Worker& worker, Instant now);
   // Takes the end of a group that was told to leave its workers.
   void Leave(Job& job, GroupRecord& group, Instant now);
   // cluster_state_stragglers.cc
   void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
-  // Returns why the group is slow by its last measurement; "": it is not, or it has no peers.
-  std::string SlowText(const Job& job, const GroupRecord& group) const;
+  // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.
+  std::optional<std::string> SlowText(const Job& job, const GroupRecord& group) const;
   void MoveStraggler(Job& job, GroupRecord& group, Instant now);
   // Returns whether a group waits that could run on one of the workers.
   bool AnyWaitsFor(const std::vector<FreeWorker>& workers) const;

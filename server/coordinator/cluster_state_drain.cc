@@ -37,6 +37,7 @@ void ClusterState::AskToLeave(const Worker& worker, Instant now) {
       if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
       LiveGroup& live = job.live[group.group];
       const bool told = !live.leaves.empty();
+      if (worker.ends) live.leaves = absl::StrCat("worker ", worker.name, " ends");
       if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
       if (live.leaves.empty()) continue;
       // Sent again after a reconnect, because the worker may not have got it.

@@ -102,7 +102,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
       outcome.code = known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown;
       outcome.message = Shortened(event.ended().message());
       LiveGroup& live = job.live[group.group];
-      if (!outcome.ok && !live.leaves.empty()) return Leave(job, group, now);
+      if (!outcome.ok && !live.leaves.empty() && MendsItself(outcome.code)) return Leave(job, group, now);
       outcome.step = live.furthest_step;
       if (!live.lacks_server || outcome.step > group.best_step) live.server_failures = 0;
       if (live.lacks_server) ++live.server_failures;

@@ -89,7 +89,7 @@ std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
       shown.occupants.push_back({known ? key.job_id : "", ranks, known ? EndsIn(*job, key, now) : std::nullopt});
     }
     shown.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
-    shown.drained = worker.drain != v1::DRAIN_NONE;
+    shown.drained = worker.drain != v1::DRAIN_NONE || worker.ends;
     shown.avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
   }
   return workers;

@@ -116,7 +116,7 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
       one.set_name(node.name());
       one.set_slots(node.slots());
       // A drained worker gets no more groups, so its free slots are no room for any.
-      one.set_slots_used(worker->drain == v1::DRAIN_NONE ? node.slots_used() : node.slots());
+      one.set_slots_used(worker->drain == v1::DRAIN_NONE && !worker->ends ? node.slots_used() : node.slots());
     }
     *response.add_jobs() = std::move(shown);
   }

@@ -28,20 +28,26 @@ void ClusterState::NoteWork(Job& job, GroupRecord& group, const v1::RankProgress
   LiveGroup& live = job.live[group.group];
   const absl::Duration work = absl::Seconds(progress.compute_seconds() + progress.collective_seconds());
   if (!live.work.Note(now.steady, progress.step(), work, options_.straggler)) return;
-  const std::string slow = SlowText(job, group);
+  const std::optional<std::string> slow = SlowText(job, group);
+  if (!slow.has_value()) return;
   const bool named = !live.slow.empty();
-  live.slow_windows = slow.empty() ? 0 : live.slow_windows + 1;
-  live.slow = live.slow_windows < options_.straggler.windows ? "" : slow;
+  if (slow->empty()) {
+    live.slow_windows -= std::min(live.slow_windows, 1u);
+    if (live.slow_windows == 0) live.slow.clear();
+  } else {
+    live.slow_windows = std::min(live.slow_windows + 1, options_.straggler.windows);
+    if (named || live.slow_windows == options_.straggler.windows) live.slow = *slow;
+  }
   if (live.slow.empty() && named) {
     Notice(job, absl::StrCat("group ", group.group, " is as fast as its peers again"), now);
   } else if (!live.slow.empty() && !named) {
     Notice(job, absl::StrCat("group ", group.group, " on ", PlaceText(group), " is a straggler: ", live.slow), now);
   }
   Changed(job);
-  if (!live.slow.empty()) MoveStraggler(job, group, now);
+  if (!slow->empty() && !live.slow.empty()) MoveStraggler(job, group, now);
 }
 
-std::string ClusterState::SlowText(const Job& job, const GroupRecord& group) const {
+std::optional<std::string> ClusterState::SlowText(const Job& job, const GroupRecord& group) const {
   std::vector<absl::Duration> peers;
   const size_t kind = KindIndexOf(job.record.spec, group.group);
   for (const GroupRecord& other : job.record.groups) {
@@ -49,7 +55,7 @@ std::string ClusterState::SlowText(const Job& job, const GroupRecord& group) con
     if (other.group == group.group || other.state != v1::GROUP_STATE_RUNNING || !work.has_value()) continue;
     if (KindIndexOf(job.record.spec, other.group) == kind) peers.push_back(*work);
   }
-  if (peers.empty()) return "";
+  if (peers.empty()) return std::nullopt;
   const absl::Duration own = *job.live[group.group].work.of_a_step();
   const absl::Duration median = Median(std::move(peers));
   if (own <= options_.straggler.factor * median) return "";
@@ -60,16 +66,21 @@ std::string ClusterState::SlowText(const Job& job, const GroupRecord& group) con
 void ClusterState::MoveStraggler(Job& job, GroupRecord& group, Instant now) {
   LiveGroup& live = job.live[group.group];
   const v1::GroupKind kind = KindOf(job.record.spec, group.group);
-  if (!kind.move_stragglers() || !live.leaves.empty() || now.steady < live.moves_from) return;
+  if (!kind.move_stragglers() || !live.leaves.empty()) return;
+  if (now.steady < live.moves_from || live.moves >= options_.straggler.moves_max) return;
   std::set<std::string> workers;
   for (const GroupPart& part : group.parts) workers.insert(part.worker);
   std::vector<FreeWorker> others = WorkersFor(now);
-  const auto is_own = [&workers](const FreeWorker& worker) { return worker.avoided || workers.count(worker.name) > 0; };
-  others.erase(std::remove_if(others.begin(), others.end(), is_own), others.end());
+  workers.insert(live.unwanted.begin(), live.unwanted.end());
+  const auto is_unfit = [&workers](const FreeWorker& worker) {
+    return worker.avoided || worker.drained || workers.count(worker.name) > 0;
+  };
+  others.erase(std::remove_if(others.begin(), others.end(), is_unfit), others.end());
   WaitingGroup moved = {job.record.job_id, group.group, kind.ranks(), kind.site()};
   moved.command = HasCommand(job.record.spec);
   if (AnyWaitsFor(others)) return;
   if (PlaceGroups({moved}, std::move(others), now.wall).front().parts.empty()) return;
+  ++live.moves;
   live.moves_from = now.steady + options_.straggler.move_again;
   live.unwanted = std::move(workers);
   live.leaves = absl::StrCat("straggler on ", PlaceText(group), ": ", live.slow);
@@ -82,10 +93,12 @@ bool ClusterState::AnyWaitsFor(const std::vector<FreeWorker>& workers) const {
     if (HasEnded(job.record.state)) continue;
     for (const GroupRecord& group : job.record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;
-      WaitingGroup waits = {job.record.job_id, group.group, 1, KindOf(job.record.spec, group.group).site()};
+      const v1::GroupKind kind = KindOf(job.record.spec, group.group);
+      WaitingGroup waits = {job.record.job_id, group.group, kind.ranks(), kind.site()};
       waits.command = HasCommand(job.record.spec);
-      const auto suits = [&waits](const FreeWorker& worker) { return Suits(waits, worker); };
-      if (std::any_of(workers.begin(), workers.end(), suits)) return true;
+      uint64_t slots = 0;
+      for (const FreeWorker& worker : workers) slots += Suits(waits, worker) ? worker.slots : 0;
+      if (slots >= waits.ranks) return true;
     }
   }
   return false;

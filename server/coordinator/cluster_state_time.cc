@@ -106,7 +106,12 @@ void ClusterState::CheckWorkers(Instant now) {
     Worker& worker = it->second;
     const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
     if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
-    if (liveness == Liveness::kLost && !worker.lost) LoseWorker(worker, now);
+    if (liveness == Liveness::kLost && !worker.lost) {
+      const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
+                                           UtcText(worker.last_heard.wall), ", longer than its lease");
+      LogDaemon(absl::StrCat(why, ": lost"), now);
+      LoseWorker(worker, why, now);
+    }
     // A drained worker stays known, so that its drain can be seen and taken back. The worker of a batch job does not
     // come back under its name.
     const bool long_gone = now.steady - worker.last_heard.steady > kForgetAfter || !worker.only_job.empty();
@@ -134,13 +139,10 @@ void ClusterState::WorkerSilent(Worker& worker, Instant now) {
   }
 }
 
-void ClusterState::LoseWorker(Worker& worker, Instant now) {
+void ClusterState::LoseWorker(Worker& worker, const std::string& why, Instant now) {
   worker.lost = true;
-  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
-                                       UtcText(worker.last_heard.wall), ", longer than its lease");
-  LogDaemon(absl::StrCat(why, ": lost"), now);
   if (worker.session != 0) {
-    effects_.closed[worker.session] = absl::StrCat("the lease of worker ", worker.name, " has run out");
+    effects_.closed[worker.session] = why;
     worker_of_session_.erase(worker.session);
     worker.session = 0;
   }

@@ -90,7 +90,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.interfaces.assign(hello.interfaces().begin(), hello.interfaces().end());
   worker.version = Shortened(hello.version(), 64);
   worker.session = next_session_++;
-  worker.lost = false;
+  worker.lost = worker.ends = false;
   worker_of_session_[worker.session] = worker.name;
   LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
                          " slots, running ", hello.running_size(), " groups"),
@@ -180,8 +180,21 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
     case v1::WorkerMessage::kLog:
       TakeLog(*worker, message.log(), now);
       return absl::OkStatus();
+    case v1::WorkerMessage::kEnds:
+      if (!std::exchange(worker->ends, true)) LogDaemon(absl::StrCat("worker ", worker->name, " is about to end"), now);
+      AskToLeave(*worker, now);
+      return absl::OkStatus();
+    case v1::WorkerMessage::kGoodbye: {
+      const std::string why = absl::StrCat("worker ", worker->name, " has ended");
+      LogDaemon(why, now);
+      worker->silent = true;  // Nobody needs to be told that it does not answer.
+      LoseWorker(*worker, why, now);
+      Place(now);
+      return absl::OkStatus();
+    }
     default:
-      return absl::InvalidArgumentError("after its hello a worker sends heartbeats, events and log lines");
+      return absl::InvalidArgumentError(
+          "after its hello a worker sends heartbeats, events, log lines, and that it ends");
   }
 }
 

@@ -69,7 +69,7 @@ TEST_F(CoordinatorStragglersTest, IsNamed) {
   EXPECT_EQ(Status(id_).groups(2).slow(), "it works 41 ms on a step, its peers 20 ms");
   EXPECT_THAT(Status(id_).groups(0).slow(), IsEmpty());
   EXPECT_THAT(Log(id_), HasSubstr("group 2 on worker c is a straggler: it works 41 ms on a step, its peers 20 ms"));
-  Train(absl::Seconds(65), absl::Milliseconds(29));
+  Train(absl::Seconds(100), absl::Milliseconds(29));
   EXPECT_THAT(Status(id_).groups(2).slow(), IsEmpty());
   EXPECT_THAT(Log(id_), HasSubstr("group 2 is as fast as its peers again"));
   EXPECT_THAT(c_.stop_reasons(), IsEmpty());
@@ -93,7 +93,7 @@ TEST_F(CoordinatorStragglersTest, Moves) {
   EXPECT_THAT(Status(id_).groups(2).slow(), Not(IsEmpty()));
   EXPECT_THAT(d_.stop_reasons(), IsEmpty());
   Train(absl::Minutes(11), absl::Milliseconds(41));
-  EXPECT_THAT(d_.stop_reasons(), testing::SizeIs(1));
+  EXPECT_THAT(d_.stop_reasons(), IsEmpty()) << "only the worker that it has left is free";
 }
 
 // A group does not leave while another one waits for room: that one would take its place.
@@ -113,7 +113,8 @@ TEST_F(CoordinatorStragglersTest, StaysWhileOthersWait) {
 TEST_F(CoordinatorStragglersTest, IsAskedAgain) {
   ASSERT_NO_FATAL_FAILURE(StartJob(true));
   ASSERT_TRUE(d_.Connect(*coordinator_, now_).ok());
-  Train(absl::Seconds(60), absl::Milliseconds(41));
+  Train(absl::Seconds(61), absl::Milliseconds(41));
+  ASSERT_THAT(Log(id_), HasSubstr("group 2 leaves, to start on another worker"));
   c_.Disconnect(now_);
   ASSERT_TRUE(c_.Connect(*coordinator_, now_).ok());
   Train(absl::Seconds(5), absl::Milliseconds(41));

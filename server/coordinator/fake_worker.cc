@@ -54,6 +54,20 @@ void FakeWorker::Disconnect(Instant now) {
   session_ = 0;
 }
 
+absl::Status FakeWorker::AnnounceEnd(Instant now) {
+  v1::WorkerMessage message;
+  message.mutable_ends();
+  return coordinator_->Message(session_, message, now);
+}
+
+absl::Status FakeWorker::SayGoodbye(Instant now) {
+  v1::WorkerMessage message;
+  message.mutable_goodbye();
+  absl::Status status = coordinator_->Message(session_, message, now);
+  Crash(now);
+  return status;
+}
+
 void FakeWorker::Crash(Instant now) {
   Disconnect(now);
   running_.clear();

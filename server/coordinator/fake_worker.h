@@ -45,6 +45,10 @@ class FakeWorker {
   absl::Status Connect(Coordinator& coordinator, Instant now);
   // Ends the worker's stream. Its groups go on.
   void Disconnect(Instant now);
+  // Says that the daemon is about to end.
+  absl::Status AnnounceEnd(Instant now);
+  // Ends the daemon in good order. Another daemon takes its place.
+  absl::Status SayGoodbye(Instant now);
   // Kills the daemon with its groups. Another daemon takes its place.
   void Crash(Instant now);
   bool connected() const { return session_ != 0; }

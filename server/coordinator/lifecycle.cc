@@ -10,19 +10,6 @@
 namespace hooke {
 namespace {
 
-// Returns whether a new try may succeed after this error.
-bool MendsItself(absl::StatusCode code) {
-  switch (code) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kNotFound:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kDataLoss:
-      return false;
-    default:
-      return true;
-  }
-}
-
 absl::Duration Backoff(const RestartOptions& options, uint32_t failures) {
   absl::Duration wait = options.first_backoff;
   for (uint32_t i = 1; i < failures && wait < options.longest_backoff; ++i) wait *= 2;
@@ -53,6 +40,18 @@ std::string FailedInARow(const GroupRecord& group, uint32_t failures, absl::stri
 }
 
 }  // namespace
+
+bool MendsItself(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kDataLoss:
+      return false;
+    default:
+      return true;
+  }
+}
 
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options) {
   GroupDecision decision;

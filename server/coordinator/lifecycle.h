@@ -49,6 +49,9 @@ struct GroupDecision {
   std::string reason;  // Always set.
 };
 
+// Returns whether a new try may succeed after this error.
+bool MendsItself(absl::StatusCode code);
+
 // Decides what follows the end of a group. Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND,
 // FAILED_PRECONDITION, DATA_LOSS) fail the job. So do `failures_max` failures in a row without a new step. After any
 // other error the group starts again, and its wait grows. Ends because of a missing server make the wait grow, but

@@ -18,10 +18,14 @@ struct StragglerOptions {
   // A measurement takes at least this long, and this many steps.
   absl::Duration window = absl::Seconds(30);
   uint64_t steps_min = 5;
-  double factor = 1.5;   // A group is slow if it works longer than this times the median of its peers.
-  uint32_t windows = 2;  // It is a straggler after so many measurements in a row in which it was slow.
-  // A straggler that was moved is not moved again within this time.
+  double factor = 1.5;  // A group is slow if it works longer than this times the median of its peers.
+  // It becomes a straggler when it was slow in so many measurements more than it was not, and it is none any more after
+  // as many the other way.
+  uint32_t windows = 2;
+  // A straggler that was moved is not moved again within this time, and it is moved only so often: if it is slow
+  // everywhere, the workers are not to blame.
   absl::Duration move_again = absl::Minutes(10);
+  uint32_t moves_max = 2;
 };
 
 // Measures the work of a step of one start of a group.

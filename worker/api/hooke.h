@@ -197,10 +197,10 @@ hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_s
 /*
  * ---- A step ----
  *
- * A worker may want the group to leave, because it is drained or shut down. The first hooke_end_step after that
- * exchanges with the servers, and makes a state due. Then hooke_end_step, hooke_save_state if a state is due, or at the
- * latest the next hooke_combine returns HOOKE_CANCELLED on all ranks. The program then ends by hooke_fail with that
- * code, as after any error, and the group starts again elsewhere from there.
+ * A worker may want the group to leave, because it is drained or shut down. The hooke_end_step of the next step then
+ * exchanges with the servers and makes a state due, and the hooke_combine after it returns HOOKE_CANCELLED on all
+ * ranks. The program ends by hooke_fail with that code, as after any error, and the group starts again elsewhere from
+ * there.
  */
 
 /*

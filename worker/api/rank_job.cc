@@ -338,8 +338,6 @@ absl::StatusOr<uint64_t> RankJob::EndStep(const hooke_step& done) {
   step.loss = loss_.value_or(std::nanf(""));
   step.samples = done.samples * static_cast<uint64_t>(deps_.group->size());
   if (absl::Status status = training_->EndStep(step); !status.ok()) return Note(status);
-  if (training_->StateDue()) return step_;  // A group that is to leave leaves once its state is saved.
-  if (absl::Status status = training_->LeaveIfAsked(); !status.ok()) return Note(status);
   return step_;
 }
 
@@ -363,9 +361,7 @@ absl::Status RankJob::SaveState(absl::string_view own) {
     return status;
   }
   absl::Status status = training_->KeepState(own);
-  if (absl::IsFailedPrecondition(status)) return status;
-  if (status.ok()) status = training_->LeaveIfAsked();
-  return Note(std::move(status));
+  return absl::IsFailedPrecondition(status) ? status : Note(std::move(status));
 }
 
 absl::StatusOr<std::optional<GroupTraining::OwnState>> RankJob::SavedState() const {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -142,6 +143,7 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
     job.mutable_averaging()->set_rule(rule);
     job.mutable_averaging()->set_interval(kInterval);
     if (rule == v1::AveragingSpec::ELASTIC) job.mutable_averaging()->set_alpha(0.5);
+    if (averaging_) averaging_(*job.mutable_averaging());
     return start;
   }
 
@@ -201,6 +203,7 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
   RestartableServer servers_[2];
   std::string job_id_ = "job-1";
   double state_seconds_ = 1e-9;
+  std::function<void(v1::AveragingSpec&)> averaging_;  // Sets more keys; may be empty.
   uint64_t leave_at_ = 0;       // The worker of rank 1 wants the group to leave in this step; 0: it does not.
   bool ignores_state_ = false;  // The program saves no state, even if one is due.
   int restored_ = 0;            // Number of starts that went on with a kept state.
@@ -277,6 +280,34 @@ TEST_P(RankJobRestartTest, LeavesWithAnExchangeUnderOtherRules) {
   EXPECT_FALSE(Run(v1::AveragingSpec::ELASTIC, 2, {}).empty());
   EXPECT_EQ(first_steps_[1], 5u);
   EXPECT_EQ(restored_, 1);
+}
+
+// A group also leaves with an exchange in flight, or with fragments, or where servers step. In rounds of gradients it
+// stays until its next regular exchange.
+TEST_P(RankJobRestartTest, LeavesUnderEachKindOfRule) {
+  struct Case {
+    v1::AveragingSpec::Rule rule;
+    uint32_t delay, fragments;
+    uint64_t leave_at, left_at;
+  };
+  const Case cases[] = {{v1::AveragingSpec::ELASTIC, 2, 1, 4, 4}, {v1::AveragingSpec::DILOCO, 0, 3, 4, 4},
+                        {v1::AveragingSpec::DILOCO, 1, 1, 4, 4},  {v1::AveragingSpec::SYNC, 0, 1, 4, 6},
+                        {v1::AveragingSpec::SYNC, 0, 1, 6, 6},    {v1::AveragingSpec::ASYNC, 0, 1, 4, 4},
+                        {v1::AveragingSpec::DOWNPOUR, 0, 1, 4, 4}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(absl::StrCat(v1::AveragingSpec::Rule_Name(c.rule), ", delay ", c.delay, ", fragments ", c.fragments));
+    job_id_ = absl::StrCat("job-", &c - cases);
+    averaging_ = [&c](v1::AveragingSpec& averaging) {
+      averaging.set_delay(c.delay);
+      averaging.set_fragments(c.fragments);
+    };
+    leave_at_ = c.leave_at;
+    EXPECT_TRUE(Run(c.rule, 1, {}).empty());
+    for (const absl::Status& left : left_) EXPECT_TRUE(absl::IsCancelled(left)) << left;
+    leave_at_ = 0;
+    EXPECT_FALSE(Run(c.rule, 2, {}).empty());
+    EXPECT_EQ(first_steps_[0], c.left_at);
+  }
 }
 
 // A group that makes its last step ends, even if it is to leave.

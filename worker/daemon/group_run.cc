@@ -53,6 +53,11 @@ v1::GroupEvent SilenceEvent(const SilenceChange& change) {
   return event;
 }
 
+absl::Duration LeaveLimit(const v1::StartGroupCommand& start, const GroupRunOptions& options) {
+  if (options.leave_within == absl::ZeroDuration()) return options.leave_within;
+  return options.leave_within + absl::Seconds(start.group().job().averaging().grace_seconds());
+}
+
 }  // namespace
 
 GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, GroupRunCallbacks callbacks)
@@ -60,6 +65,7 @@ GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, 
       name_(GroupName(id_)),
       command_(HasCommand(start.group().job())),
       trains_(start.group().task() == v1::GroupStart::TRAIN),
+      leave_within_(LeaveLimit(start, options)),
       part_(PartOf(start)),
       hosts_(HostsOf(start)),
       exit_mark_(absl::StrCat("hooke-exit-", RandomHex(2))),
@@ -84,15 +90,15 @@ void GroupRun::Stop(const absl::Status& why) {
 void GroupRun::Leave(const absl::Status& why) {
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok() || !leaves_.ok()) return;
-  if (!trains_ || ranks_ == nullptr || !watch_.AnyHello() || options_.leave_within == absl::ZeroDuration()) {
+  if (!trains_ || ranks_ == nullptr || !watch_.AnyHello() || leave_within_ == absl::ZeroDuration()) {
     stopped_ = why;
     told_.SignalAll();
     return;
   }
-  options_.logger->info("group {}: its ranks have {} to leave: {}", name_, absl::FormatDuration(options_.leave_within),
+  options_.logger->info("group {}: its ranks have {} to leave: {}", name_, absl::FormatDuration(leave_within_),
                         std::string(why.message()));
   leaves_ = why;
-  leave_by_ = SteadyTime() + options_.leave_within;
+  leave_by_ = SteadyTime() + leave_within_;
   ranks_->Leave(std::string(why.message()));
 }
 
@@ -290,7 +296,7 @@ void GroupRun::Tick() {
     if (stopped_.ok()) stopped_ = watch_.MustStop(now);
     if (stopped_.ok() && SteadyTime() >= leave_by_) {
       stopped_ = absl::Status(leaves_.code(), absl::StrCat(leaves_.message(), "; its ranks had not left within ",
-                                                           absl::FormatDuration(options_.leave_within)));
+                                                           absl::FormatDuration(leave_within_)));
     }
   }
   for (const SilenceChange& change : changes) {

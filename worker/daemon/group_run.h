@@ -56,7 +56,8 @@ struct GroupRunOptions {
   const NodeCores* cores = nullptr;
   // A part that waits for its launch says this often that it is ready.
   absl::Duration ready_again = absl::Seconds(30);
-  // How long the ranks of a group that is to leave (Leave) have until they are stopped; 0: they are stopped at once.
+  // How long the ranks of a group that is to leave (Leave) have until they are stopped; 0: they are stopped at once. To
+  // this the job's averaging.grace_seconds are added, because the last exchange may wait for other groups.
   absl::Duration leave_within = absl::ZeroDuration();
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
   absl::Duration stop_grace = absl::Seconds(2);
@@ -133,6 +134,7 @@ class GroupRun final {
   const std::string name_;  // "fashion-1-0-1".
   const bool command_;      // Whether the ranks are a job's command.
   const bool trains_;       // Whether it has something to lose.
+  const absl::Duration leave_within_;
   const PartHere part_;
   const std::vector<LaunchHost> hosts_;  // The nodes of all parts; empty if this worker runs all ranks.
   const std::string exit_mark_;          // The mark of CommandScript.

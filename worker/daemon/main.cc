@@ -247,6 +247,10 @@ int Main(int argc, char** argv) {
     logger->error("{}", std::string((*daemon)->Refusal().message()));
     return 1;
   }
+  (*daemon)->LeaveAll();
+  if (WaitForSignal(signals, [&daemon] { return (*daemon)->AnyRuns(); }) > 0) {
+    logger->info("a second signal: the groups that are left are stopped");
+  }
   if (absl::Status stopped = (*daemon)->StopAll(kStopLimit); !stopped.ok()) {
     logger->error("groups that cannot be ended are left to the kernel: {}", std::string(stopped.message()));
     logger->flush();

@@ -93,6 +93,19 @@ bool Session::Flush(absl::Time deadline) {
   return outbox_.empty();
 }
 
+void Session::AnnounceEnd() {
+  absl::MutexLock lock(&mutex_);
+  ends_ = true;
+}
+
+void Session::SayGoodbye(absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  if (link_ != Link::kWelcomed || !outbox_.empty()) return;
+  goodbye_ = true;
+  auto down = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return link_ == Link::kDown; };
+  mutex_.AwaitWithDeadline(absl::Condition(&down), deadline);
+}
+
 void Session::Run() {
   absl::Duration backoff = options_.backoff_min;
   bool told = false;  // Whether it was logged that the coordinator refuses our token.
@@ -103,7 +116,7 @@ void Session::Run() {
       return;
     }
     if (end.welcomed) backoff = options_.backoff_min;
-    if (is_shut_down()) return;
+    if (is_ending()) return;
     const bool unauthenticated = absl::IsUnauthenticated(end.status);
     if (!unauthenticated) {
       options_.logger->warn("coordinator {}: {}; trying again in {}", options_.coordinator, end.status.ToString(),
@@ -185,16 +198,23 @@ bool Session::AwaitDown() {
 
 void Session::WriteUntilBroken(Stream& stream) {
   absl::Time next_heartbeat = absl::Now() + options_.heartbeat_every;
+  bool announced = false;
   while (true) {
     std::optional<v1::WorkerMessage> message;
     {
       absl::MutexLock lock(&mutex_);
-      auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return shutdown_ || link_ == Link::kDown || outbox_.HasNext();
+      auto work = [this, &announced]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return shutdown_ || goodbye_ || (ends_ && !announced) || link_ == Link::kDown || outbox_.HasNext();
       };
       mutex_.AwaitWithDeadline(absl::Condition(&work), next_heartbeat);
       if (shutdown_ || link_ == Link::kDown) return;
-      message = outbox_.TakeNext();
+      // The announcement comes before the ends of groups that leave: then they are no failures.
+      if (ends_ && !std::exchange(announced, true)) {
+        message.emplace().mutable_ends();
+      } else {
+        message = outbox_.TakeNext();
+      }
+      if (!message.has_value() && goodbye_) break;
     }
     if (message.has_value() && !stream.Write(*message)) return;
     if (absl::Now() < next_heartbeat) continue;
@@ -204,6 +224,9 @@ void Session::WriteUntilBroken(Stream& stream) {
     NoteHeartbeat();
     next_heartbeat = absl::Now() + options_.heartbeat_every;
   }
+  v1::WorkerMessage goodbye;
+  goodbye.mutable_goodbye();
+  stream.Write(goodbye);
 }
 
 void Session::NoteHeartbeat() {
@@ -254,9 +277,9 @@ void Session::HandleClock(const v1::ClockEcho& echo) {
   clock_offset_.Add({echo.sent_ns(), echo.unix_ns(), now});
 }
 
-bool Session::is_shut_down() {
+bool Session::is_ending() {
   absl::MutexLock lock(&mutex_);
-  return shutdown_;
+  return shutdown_ || goodbye_;
 }
 
 bool Session::was_welcomed() {

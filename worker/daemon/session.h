@@ -7,8 +7,8 @@
 // any.
 //
 // One thread connects and writes; a second one, for each connection, reads. Callbacks run on these threads without a
-// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending, Figures and
-// Flush.
+// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending, Figures,
+// Flush, AnnounceEnd and SayGoodbye.
 
 #include <cstdint>
 #include <functional>
@@ -80,6 +80,12 @@ class Session {
   // Waits until the coordinator has all events and was sent all log lines. Gives up at `deadline`, or when the session
   // is not connected. Returns whether nothing is left.
   bool Flush(absl::Time deadline);
+  // Tells the coordinator, on this stream and on later ones, that this worker is about to end (WorkerEnds). Returns at
+  // once.
+  void AnnounceEnd();
+  // If nothing is left, tells the coordinator that this worker ends now, and waits until it has ended the stream, at
+  // most until `deadline`. The session does not connect again.
+  void SayGoodbye(absl::Time deadline);
 
  private:
   using Stream = grpc::ClientReaderWriter<v1::WorkerMessage, v1::WorkerCommand>;
@@ -103,7 +109,7 @@ class Session {
   void HandleWelcome();
   void HandleClock(const v1::ClockEcho& echo);
   void AddClock(v1::RankProfile& profile) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool is_shut_down();
+  bool is_ending();
   bool was_welcomed();
 
   const SessionOptions options_;
@@ -114,6 +120,8 @@ class Session {
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
   bool ever_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   SessionFigures figures_ ABSL_GUARDED_BY(mutex_);  // `connected` is not kept up to date.
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;       // AnnounceEnd was called.
+  bool goodbye_ ABSL_GUARDED_BY(mutex_) = false;    // SayGoodbye was called.
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Context of the stream, while there is one.
   std::thread thread_;

@@ -1,11 +1,13 @@
 #include "worker/daemon/session.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -159,6 +161,39 @@ TEST(SessionTest, RestartedCoordinatorHearsAgain) {
   EXPECT_EQ(hello.running(0).job_id(), "test-1");
   EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
   EXPECT_FALSE(test.session->EndIsPending(Id()));
+}
+
+// The announcement that the worker ends comes before the ends of its groups, and again after a reconnect.
+TEST(SessionTest, AnnouncesItsEnd) {
+  auto first = std::make_unique<FakeCoordinator>(FakeCoordinator::Options());
+  TestSession test(first->address());
+  ASSERT_TRUE(test.welcomed.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  test.session->AnnounceEnd();
+  test.session->AddEvent(Id(), Ended());
+  EXPECT_TRUE(first->WaitFor(IsNumber(1)).has_event());
+  const std::vector<v1::WorkerMessage> received = first->received();
+  const auto ends = [](const v1::WorkerMessage& message) { return message.has_ends(); };
+  EXPECT_LT(std::find_if(received.begin(), received.end(), ends),
+            std::find_if(received.begin(), received.end(), IsNumber(1)));
+  FakeCoordinator::Options options;
+  options.port = first->port();
+  first.reset();
+  FakeCoordinator second(options);
+  EXPECT_TRUE(second.WaitFor(ends).has_ends());
+}
+
+// A goodbye is the last message, after all events. The session does not connect again.
+TEST(SessionTest, SaysGoodbye) {
+  FakeCoordinator coordinator({});
+  TestSession test(coordinator.address());
+  ASSERT_TRUE(test.welcomed.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  test.session->AddLog(Id(), "rank 0", "last words");
+  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  test.session->SayGoodbye(absl::Now() + absl::Seconds(20));
+  test.session.reset();
+  const std::vector<v1::WorkerMessage> received = coordinator.received();
+  EXPECT_TRUE(received.back().has_goodbye()) << received.back().DebugString();
+  EXPECT_EQ(std::count_if(received.begin(), received.end(), IsHello), 1);
 }
 
 // If the name is taken, the session is refused and does not try again.

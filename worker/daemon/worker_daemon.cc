@@ -115,13 +115,24 @@ WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> 
       idle_since_(SteadyTime()),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
+void WorkerDaemon::LeaveAll() {
+  absl::MutexLock lock(&mutex_);
+  shutdown_ = true;
+  session_->AnnounceEnd();
+  for (auto& [name, running] : runs_) running.run->Leave(absl::CancelledError("its worker was shut down"));
+}
+
+bool WorkerDaemon::AnyRuns() {
+  absl::MutexLock lock(&mutex_);
+  return !runs_.empty();
+}
+
 absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
   absl::MutexLock lock(&mutex_);
   shutdown_ = true;
   for (auto& [name, running] : runs_) {
-    running.run->Leave(absl::CancelledError("its worker was shut down"));
+    running.run->Stop(absl::CancelledError("its worker was shut down"));
   }
-  limit += options_.leave_within;
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_.empty(); };
   if (mutex_.AwaitWithTimeout(absl::Condition(&none), limit)) return absl::OkStatus();
   std::vector<std::string> names;
@@ -137,7 +148,9 @@ WorkerDaemon::~WorkerDaemon() {
   // OpenMetrics failed, so that nothing was started.
   if (!collector_.joinable()) return;
   collector_.join();  // The collector ends after the last run has ended.
-  session_->Flush(absl::Now() + options_.flush_within);
+  const absl::Time limit = absl::Now() + options_.flush_within;
+  session_->Flush(limit);
+  session_->SayGoodbye(limit);
   session_.reset();
 }
 

@@ -62,7 +62,7 @@ struct WorkerOptions {
   absl::Duration stuck_after = absl::Seconds(10);      // GroupRunOptions::stuck_after.
   absl::Duration ready_again = absl::Seconds(30);      // GroupRunOptions::ready_again.
   absl::Duration flush_within =
-      // How long the destructor waits for the coordinator to take the last events.
+      // How long the destructor waits for the coordinator to take the last events and the goodbye.
       absl::Seconds(2);
   // Called once by Start, with the HOST:PORT where metrics are served; not called if they are not. May be empty.
   std::function<void(const std::string&)> on_metrics;
@@ -80,12 +80,17 @@ class WorkerDaemon {
   // should. NOT_FOUND: hooke-rank or mpirun is missing. FAILED_PRECONDITION: the state folder cannot be used.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
-  // Lets all groups leave, stops those that do not within `leave_within`, with all their processes, and starts no more.
-  // DEADLINE_EXCEEDED: some groups have not ended within `leave_within` and `limit`; the message names them. The
+  // Lets all groups leave, stops those that have not left in time, and starts no more. Returns at once.
+  void LeaveAll();
+  // Returns whether a group runs.
+  bool AnyRuns();
+
+  // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within
+  // `limit`; the message names them. The
   // destructor would wait for these groups, perhaps for ever.
   absl::Status StopAll(absl::Duration limit);
 
-  // Stops all groups and waits for their ends without a limit. Sends the ends to the coordinator and ends the session.
+  // Stops all groups and waits for their ends without a limit. Sends the ends to the coordinator, and says goodbye.
   ~WorkerDaemon();
   WorkerDaemon(const WorkerDaemon&) = delete;
   WorkerDaemon& operator=(const WorkerDaemon&) = delete;

@@ -226,8 +226,10 @@ TEST_F(WorkerDaemonTest, GroupLeaves) {
 TEST_F(WorkerDaemonTest, GroupsLeaveWhenTheWorkerEnds) {
   leave_within_ = absl::Seconds(30);
   StartRunning("leave");
-  EXPECT_EQ(daemon_->StopAll(absl::Seconds(30)), absl::OkStatus());
+  daemon_->LeaveAll();
   EXPECT_THAT(End().message(), HasSubstr("): left: its worker was shut down"));
+  EXPECT_EQ(daemon_->StopAll(absl::Seconds(30)), absl::OkStatus());
+  EXPECT_FALSE(daemon_->AnyRuns());
 }
 
 // Ranks that do not leave in time are stopped.

@@ -282,13 +282,13 @@ void GroupTraining::AskWhetherToStop() {
 
 absl::Status GroupTraining::EndStep(const StepDone& done) {
   step_ = done.step;
-  may_leave_ = leaving_ && step_ < options_.rhythm.steps_total;
   if (exchange_ != nullptr) {
     if (deps_.narrow != nullptr && SendsGradients(options_.rule)) deps_.narrow->WidenGradients();
     exchange_->AddGradient();
   }
   deps_.reporter->ReportStep(done);
   const ExchangePlan plan = PlanAfter(step_);
+  may_leave_ = leaving_ && step_ < options_.rhythm.steps_total && (plan.begins || !LeavesInRhythm());
   if (plan.begins || plan.finishes || Publishes(step_) || step_ >= options_.rhythm.steps_total) {
     // An exchange, an evaluation or the end of training is about to use the vector and the group.
     deps_.reporter->Enter(Phase::COLLECTIVE);
@@ -297,7 +297,11 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
   if (planner_ != nullptr) planner_->NoteStepTime(options_.clock() - step_began_);
   if (plan.begins || plan.finishes) GatherNarrow();
   if (absl::Status status = Exchange(plan); !status.ok()) return status;
-  if (plan.begins || plan.finishes) ScatterNarrow();
+  if (plan.begins || plan.finishes) {
+    ScatterNarrow();
+    // What a program does until its next step begins is its own work.
+    deps_.reporter->Enter(Phase::COMPUTE);
+  }
   if (!TakesState(step_, plan)) return absl::OkStatus();
   if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
   GatherNarrow();
@@ -336,13 +340,18 @@ bool GroupTraining::Exchanges() const {
   return exchange_ != nullptr && (options_.rule != RuleName::kNone || options_.sender.group() == 0);
 }
 
+// Returns whether a group that is to leave waits for its next regular exchange.
+bool GroupTraining::LeavesInRhythm() const {
+  return Exchanges() && InRounds(options_.rule) && FactsOf(options_.rule).sends == RuleSends::kGradients;
+}
+
 ExchangePlanner::Moment GroupTraining::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }
 
 ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
   if (!Exchanges()) return {};
   if (options_.rule != RuleName::kNone) {
     ExchangePlan plan = planner_->PlanAfter(MomentAt(step), Proposal());
-    if (leaving_) {
+    if (leaving_ && (plan.begins || !LeavesInRhythm())) {
       plan.finishes = exchange_->in_flight_since().has_value();
       plan.begins = plan.waits = true;
       plan.fragment = {0, 1};

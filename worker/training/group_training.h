@@ -170,9 +170,11 @@ class GroupTraining {
   bool stopping() const { return stopping_; }
 
   // If a worker wants the group to leave (Reporter::LeaveReason), the step in which a rank learns it ends with an
-  // exchange of the whole vector, and makes a state due. Call LeaveIfAsked after that step, once the state is kept. It
-  // is then collective, and returns CANCELLED: nothing of this start is lost, and the rank ends. Otherwise it returns
-  // OK at once. A caller that makes another step instead gets CANCELLED from its Combine, and that step does not count.
+  // exchange of the whole vector, and makes a state due. If servers step the center in rounds, that is the next step
+  // which ends with an exchange anyway: one more would make a round without the other groups. Call LeaveIfAsked after
+  // that step, once the state is kept. It is then collective, and returns CANCELLED: the rank ends. Otherwise it
+  // returns OK at once. A caller that makes another step instead gets CANCELLED from its Combine, and that step does
+  // not count.
   absl::Status LeaveIfAsked();
 
   // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep waits by itself before an exchange,
@@ -208,6 +210,7 @@ class GroupTraining {
   absl::Status SaveCenter(uint64_t step);
 
   bool Exchanges() const;
+  bool LeavesInRhythm() const;
   bool Publishes(uint64_t step) const { return options_.publishes && options_.publishes(step); }
   absl::Span<float> Proposal() const {
     return deps_.arena->statistics().subspan(kGroupStepStatistics, kExchangePlannerStatistics);
@@ -238,7 +241,7 @@ class GroupTraining {
   bool stopping_ = false;                        // All ranks know it.
   std::string leave_reason_;                     // Why the group is to leave, as far as this rank knows.
   bool leaving_ = false;                         // All ranks know that the group is to leave.
-  bool may_leave_ = false;                       // EndStep was called since then.
+  bool may_leave_ = false;                       // The step that was to end before the group leaves has ended.
   absl::Time asks_next_ = absl::InfinitePast();  // When rank 0 asks again whether another group has stopped the job.
   absl::Time step_began_;
   // At the last NoteMissed, some rank's exchanges skipped a server.

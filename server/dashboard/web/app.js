@@ -287,7 +287,9 @@ function shares(progress) {
 
 function groupRow(group) {
   const progress = group.progress ?? {};
-  const silent = (group.silences ?? []).map((silence) => `${silence.what} does not answer`).join("; ");
+  const faults = (group.silences ?? []).map((silence) => `${silence.what} does not answer`);
+  if (group.slow) faults.push(`straggler: ${group.slow}`);
+  const bad = faults.join("; ");
   const has = group.progress !== undefined;
   return h(
     "tr",
@@ -301,7 +303,7 @@ function groupRow(group) {
     cell(has ? number(progress.loss, 4) : "-", "number"),
     cell(has ? number(progress.samples_per_s, 0) : "-", "number"),
     cell(shares(progress)),
-    cell(silent || reasonText(group.state, group.reason), silent ? "text bad" : "text"),
+    cell(bad || reasonText(group.state, group.reason), bad ? "text bad" : "text"),
   );
 }
 
