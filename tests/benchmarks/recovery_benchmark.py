@@ -151,10 +151,25 @@ class Failures:
         os.kill(self.process("mpirun", "mpirun.openmpi", "orterun"), signal.SIGKILL)
         return trial.started_again()
 
-    def worker_killed(self):
-        trial, host = Trial(self.watch), self.host()
-        self.cluster.kill_worker(f"n{host}")
+    def worker_drained(self):
+        trial, name = Trial(self.watch), f"n{self.host()}"
+        self.cluster.hooke("drain", name, "--now")
         measured = trial.started_again()
+        self.cluster.hooke("drain", name, "--undo")
+        return measured
+
+    def worker_ends(self):
+        return self.without_worker(lambda worker: worker.send_signal(signal.SIGTERM))
+
+    def worker_killed(self):
+        return self.without_worker(lambda worker: worker.kill())
+
+    def without_worker(self, end):
+        trial, host = Trial(self.watch), self.host()
+        worker = self.cluster.workers[f"n{host}"]
+        end(worker)
+        measured = trial.started_again()
+        worker.wait()
         self.cluster.start_worker(host, wait=False)
         wait_for("the worker is back", lambda: self.cluster.node(f"n{host}")["alive"])
         return measured
@@ -195,6 +210,8 @@ class Failures:
 KINDS = {
     "rank_killed": "a rank is killed",
     "mpirun_killed": "mpirun is killed",
+    "worker_drained": "a worker is drained",
+    "worker_ends": "a worker gets SIGTERM",
     "worker_killed": "a worker is killed",
     "host_cut_off": "a worker's host is cut off",
     "rank_stopped": "a rank is stopped for a while",

@@ -36,7 +36,7 @@ class BatchLogsFolderTest : public testing::Test {
   void SetUp() override { fs::create_directories(folder_); }
   void TearDown() override { fs::remove_all(folder_); }
   std::string Write(const std::string& name, const std::string& text) const {
-    const std::string path = absl::StrCat(folder_, "/", name);
+    std::string path = absl::StrCat(folder_, "/", name);
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }

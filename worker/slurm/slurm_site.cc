@@ -201,7 +201,7 @@ std::string SlurmSite::LostText(const BatchPlan::Lost& lost) const {
   const std::string log = BatchLogPath(options_.facts.folder, lost.job.id);
   const std::string last = EscapedStart(LastLine(log), kErrorMax);
   const std::string see = absl::StrCat(", see ", log, last.empty() ? "" : absl::StrCat(": ", last));
-  const std::string name = absl::StrCat("Slurm job ", lost.job.id);
+  std::string name = absl::StrCat("Slurm job ", lost.job.id);
   switch (lost.why) {
     case BatchPlan::Lost::Why::kNoWorkers:
       return absl::StrCat(name, " has ended before its workers came", see);
