@@ -49,6 +49,8 @@ class InMemoryServer {
   void SetSaveError(absl::Status error);
   // Keeping states ends with this error from now on; OK: no more.
   void SetKeepError(absl::Status error);
+  // From now on FetchState returns this error; OK: it succeeds again.
+  void SetFetchError(absl::Status error);
   // The next `times` calls that keep a state fail with UNAVAILABLE.
   void FailKeeps(int times);
   // Damages all states that the server keeps.
@@ -112,6 +114,7 @@ class InMemoryServer {
   bool restart_before_save_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status save_error_ ABSL_GUARDED_BY(mutex_);
   absl::Status keep_error_ ABSL_GUARDED_BY(mutex_);
+  absl::Status fetch_error_ ABSL_GUARDED_BY(mutex_);
   int failing_keeps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<StateKey, std::string> states_ ABSL_GUARDED_BY(mutex_);
   bool states_damaged_ ABSL_GUARDED_BY(mutex_) = false;

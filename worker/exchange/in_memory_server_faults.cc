@@ -45,6 +45,7 @@ absl::Status InMemoryServer::KeepState(const StateToKeep& state) {
 
 absl::StatusOr<FetchedState> InMemoryServer::FetchState(const v1::FetchStateRequest& request) {
   absl::MutexLock lock(&mutex_);
+  if (!fetch_error_.ok()) return fetch_error_;
   if (!reachable_) return absl::UnavailableError("connection refused");
   const v1::Sender& sender = request.sender();
   FetchedState fetched;
@@ -119,6 +120,11 @@ void InMemoryServer::RestartBeforeSave() {
 void InMemoryServer::SetSaveError(absl::Status error) {
   absl::MutexLock lock(&mutex_);
   save_error_ = std::move(error);
+}
+
+void InMemoryServer::SetFetchError(absl::Status error) {
+  absl::MutexLock lock(&mutex_);
+  fetch_error_ = std::move(error);
 }
 
 void InMemoryServer::SetKeepError(absl::Status error) {

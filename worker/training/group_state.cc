@@ -122,7 +122,9 @@ absl::StatusOr<std::vector<v1::StateId>> GroupState::ListOwn() {
     fetched = Server().FetchState(request, deadline);
   }
   if (!fetched.ok()) {
-    return absl::Status(fetched.status().code(),
+    // NOT_FOUND: the server has started anew since this start of the group attached. The next start attaches again.
+    const absl::StatusCode code = fetched.status().code();
+    return absl::Status(code == absl::StatusCode::kNotFound ? absl::StatusCode::kUnavailable : code,
                         absl::StrCat("the group's own state cannot be looked for: ", fetched.status().message()));
   }
   fetched->states.resize(std::min(fetched->states.size(), kMostStates));

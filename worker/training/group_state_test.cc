@@ -188,6 +188,21 @@ TEST_F(GroupStateTest, AServerThatIsAway) {
   EXPECT_EQ(Restore(3, false), 5u);
 }
 
+// A server that has started anew since the attach does not know this start. The next start attaches again, so the error
+// must not fail the job.
+TEST_F(GroupStateTest, AServerThatHasForgottenTheStart) {
+  servers_[0]->SetFetchError(absl::NotFoundError("start 2 of group 0 has not attached: attach to it first"));
+  Run(2, false, [](GroupState& state, Group& group) {
+    group.SetDeadline(absl::Seconds(2));
+    std::vector<float> vector(7);
+    const absl::Status status = state.Restore(absl::MakeSpan(vector), 0).status();
+    if (group.rank() == 0) {
+      EXPECT_EQ(status, absl::UnavailableError("the group's own state cannot be looked for: start 2 of group 0 has not "
+                                               "attached: attach to it first"));
+    }
+  });
+}
+
 // If a later start has replaced this one, Keep returns ABORTED.
 TEST_F(GroupStateTest, ReplacedStart) {
   for (const auto& server : servers_) server->SetKeepError(absl::AbortedError("replaced"));
