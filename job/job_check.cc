@@ -81,7 +81,7 @@ std::optional<JobProblem> CheckValue(const JobKey& key, const v1::JobSpec& job) 
     status = CheckKeyValue(key, value);
   }
   if (!status.ok()) return JobProblem{key.path, std::string(status.message()), {key.path}};
-  // Of a site, only what it asks of Slurm goes with a built-in network.
+  // A job with a built-in network may set a site's key `slurm`, but not the site's other keys.
   const JobKey& command = *FindJobKey("command");
   if (key.type == KeyType::kSites && !job.command().sites().empty() && !IsGiven(command, job)) {
     return JobProblem{key.path,

@@ -17,10 +17,7 @@ constexpr char kTypeUrl[] = "type.googleapis.com/hooke.v1.JobProblems";
 
 std::string Cut(absl::string_view text) {
   if (text.size() <= kMessageBytesMax) return std::string(text);
-  size_t end = kMessageBytesMax;
-  // Step back to the start of a UTF-8 character.
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return absl::StrCat(text.substr(0, end), "...");
+  return absl::StrCat(FirstBytes(text, kMessageBytesMax), "...");
 }
 
 }  // namespace

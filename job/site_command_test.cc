@@ -97,7 +97,7 @@ TEST(SiteCommandTest, WrongSitesAreNamed) {
   EXPECT_THAT(std::string(CheckSites(JobOf(command)).message()), HasSubstr("has 66 sites"));
 }
 
-// What a job asks of Slurm becomes flags of sbatch, so no value may be more than one flag's value.
+// The values under `slurm` become flags of sbatch. So a value is refused if it could be anything but one flag's value.
 TEST(SiteCommandTest, WhatIsAskedOfSlurmIsChecked) {
   v1::JobSpec job;
   EXPECT_FALSE(HasSites(job));

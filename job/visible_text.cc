@@ -63,17 +63,18 @@ std::string Escaped(absl::string_view text) {
   return escaped;
 }
 
+absl::string_view FirstBytes(absl::string_view text, size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  size_t end = bytes_max;
+  // A byte 10xxxxxx is inside a character. A character has at most three of them; more are no UTF-8.
+  for (int i = 0; i < 3 && end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80; ++i) --end;
+  return text.substr(0, end);
+}
+
 std::string Quoted(absl::string_view text) {
   constexpr size_t kShown = 60;
   if (text.size() <= kShown) return absl::StrCat("\"", Escaped(text), "\"");
-  // Cut before a character that would be split.
-  size_t shown = 0;
-  while (shown < kShown) {
-    const size_t next = shown + FirstCharacter(text.substr(shown)).bytes;
-    if (next > kShown) break;
-    shown = next;
-  }
-  return absl::StrCat("\"", Escaped(text.substr(0, shown)), "...\"");
+  return absl::StrCat("\"", Escaped(FirstBytes(text, kShown)), "...\"");
 }
 
 std::string ListText(const std::vector<std::string>& items) {

@@ -3,6 +3,7 @@
 
 // Decides whether text from outside may be a path, and prints such text so that it cannot control a terminal. Pure.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ bool IsVisibleText(absl::string_view text);
 // invisible characters such as U+FEFF. "\e[31m" becomes "\\x1b[31m", U+FEFF becomes "\\u{feff}". Quotes and backslashes
 // are not escaped, so a second call changes nothing.
 std::string Escaped(absl::string_view text);
+
+// Returns the start of the text: at most `bytes_max` bytes, without the first part of a character that does not fit.
+absl::string_view FirstBytes(absl::string_view text, size_t bytes_max);
 
 // Returns the text escaped and in quotes. Of a longer text it shows at most the first 60 bytes.
 std::string Quoted(absl::string_view text);

@@ -51,6 +51,16 @@ TEST(VisibleTextTest, EscapesWhatSteersATerminal) {
 TEST(VisibleTextTest, CutsBetweenCharacters) {
   EXPECT_EQ(Quoted(std::string(59, 'a') + "\xc3\xa4" + "b"), "\"" + std::string(59, 'a') + "...\"");
   EXPECT_EQ(Quoted(std::string(60, 'a')), "\"" + std::string(60, 'a') + "\"");
+  EXPECT_EQ(FirstBytes("a\xf0\x9f\x99\x82"
+                       "b",
+                       4),
+            "a");
+  EXPECT_EQ(FirstBytes("a\xf0\x9f\x99\x82"
+                       "b",
+                       5),
+            "a\xf0\x9f\x99\x82");
+  EXPECT_EQ(FirstBytes("ab", 2), "ab");
+  EXPECT_EQ(FirstBytes(std::string(9, '\x80'), 8), std::string(5, '\x80')) << "no UTF-8";
 }
 
 // An enumeration has "and" before its last item.

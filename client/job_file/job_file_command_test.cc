@@ -194,7 +194,7 @@ TEST(JobFileCommandTest, ReadsItsSites) {
   }
 }
 
-// What a site asks of Slurm goes with a command and without one; the other keys of a site need a command.
+// A site's key `slurm` is allowed with a command and without one. Its other keys need a command.
 TEST(JobFileCommandTest, ReadsWhatASiteAsksOfSlurm) {
   const std::string site = "sites:\n  hpc: {slurm: {partition: long, time: '8:00:00', cpus_per_task: 2}}\n";
   const std::string model = "name: own\nmodel: mlp\ndata: {train: /a, test: /b}\n";

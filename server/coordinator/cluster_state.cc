@@ -9,6 +9,7 @@
 #include "job/group_kinds.h"
 #include "job/job_defaults.h"
 #include "job/job_state.h"
+#include "job/visible_text.h"
 #include "server/coordinator/job_spec_check.h"
 
 namespace hooke {
@@ -321,10 +322,7 @@ void ClusterState::StopOccupants(const std::string& job_id, absl::string_view re
 
 std::string Shortened(absl::string_view text, size_t bytes_max) {
   if (text.size() <= bytes_max) return std::string(text);
-  size_t end = bytes_max;
-  // A byte 10xxxxxx is inside a character.
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return absl::StrCat(text.substr(0, end), "...");
+  return absl::StrCat(FirstBytes(text, bytes_max), "...");
 }
 
 }  // namespace hooke

@@ -234,6 +234,8 @@ class ClusterState {
     // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
     // worker's next heartbeat.
     std::set<GroupKey> unconfirmed;
+
+    bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
   };
   struct Server {
     bool heard = false;  // False: only known from stored jobs.
@@ -349,6 +351,8 @@ class ClusterState {
   void PlaceSoon() { place_at_ = -absl::InfiniteDuration(); }
   std::vector<Job*> UnfinishedInOrder();
   // Returns the workers on which groups can start, with what takes their slots.
+  // Returns the group as one that waits, and that may start now.
+  static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
   std::vector<FreeWorker> WorkersFor(Instant now) const;
   // Returns the estimate for a group of the job; nullopt if there is none.
   std::optional<absl::Duration> EndsIn(const Job& job, const GroupKey& key, Instant now) const;

@@ -32,16 +32,15 @@ void ClusterState::Place(Instant now) {
       ServerChoice choice = ChooseServersFor(*job, now);
       if (choice.servers.empty()) no_servers = std::move(choice.reason);
     }
-    const v1::JobSpec& spec = job->record.spec;
     for (const GroupRecord& group : job->record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;
       waiting.push_back({job, group.group, no_servers});
       if (!no_servers.empty()) continue;
       const absl::Duration retry_at = job->live[group.group].retry_at;
       if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
-      const v1::GroupKind kind = KindOf(spec, group.group);
-      queue.push_back({job->record.job_id, group.group, kind.ranks(), kind.site(), retry_at <= now.steady, group.reason,
-                       HasCommand(spec), job->live[group.group].unwanted});
+      WaitingGroup& one = queue.emplace_back(WaitingGroupOf(*job, group.group));
+      one.due = retry_at <= now.steady;
+      one.wait_why = group.reason;
     }
   }
   if (waiting.empty()) return;
@@ -74,6 +73,14 @@ std::vector<ClusterState::Job*> ClusterState::UnfinishedInOrder() {
   return jobs;
 }
 
+WaitingGroup ClusterState::WaitingGroupOf(const Job& job, uint32_t group) {
+  const v1::GroupKind kind = KindOf(job.record.spec, group);
+  WaitingGroup waits = {job.record.job_id, group, kind.ranks(), kind.site()};
+  waits.command = HasCommand(job.record.spec);
+  waits.unwanted = job.live[group].unwanted;
+  return waits;
+}
+
 std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
   std::vector<FreeWorker> workers;
   for (const auto& [name, worker] : workers_) {
@@ -89,7 +96,7 @@ std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
       shown.occupants.push_back({known ? key.job_id : "", ranks, known ? EndsIn(*job, key, now) : std::nullopt});
     }
     shown.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
-    shown.drained = worker.drain != v1::DRAIN_NONE || worker.ends;
+    shown.drained = !worker.gets_groups();
     shown.avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
   }
   return workers;

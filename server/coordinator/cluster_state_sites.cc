@@ -115,8 +115,8 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
       v1::SiteWorker& one = *shown.add_workers();
       one.set_name(node.name());
       one.set_slots(node.slots());
-      // A drained worker gets no more groups, so its free slots are no room for any.
-      one.set_slots_used(worker->drain == v1::DRAIN_NONE && !worker->ends ? node.slots_used() : node.slots());
+      // The free slots of a worker that gets no more groups are no room for any.
+      one.set_slots_used(worker->gets_groups() ? node.slots_used() : node.slots());
     }
     *response.add_jobs() = std::move(shown);
   }

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "job/command.h"
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/coordinator/cluster_state.h"
@@ -65,8 +64,7 @@ std::optional<std::string> ClusterState::SlowText(const Job& job, const GroupRec
 // A group leaves only for workers that have room for it now, and not while a group waits that could run on them.
 void ClusterState::MoveStraggler(Job& job, GroupRecord& group, Instant now) {
   LiveGroup& live = job.live[group.group];
-  const v1::GroupKind kind = KindOf(job.record.spec, group.group);
-  if (!kind.move_stragglers() || !live.leaves.empty()) return;
+  if (!KindOf(job.record.spec, group.group).move_stragglers() || !live.leaves.empty()) return;
   if (now.steady < live.moves_from || live.moves >= options_.straggler.moves_max) return;
   std::set<std::string> workers;
   for (const GroupPart& part : group.parts) workers.insert(part.worker);
@@ -76,9 +74,8 @@ void ClusterState::MoveStraggler(Job& job, GroupRecord& group, Instant now) {
     return worker.avoided || worker.drained || workers.count(worker.name) > 0;
   };
   others.erase(std::remove_if(others.begin(), others.end(), is_unfit), others.end());
-  WaitingGroup moved = {job.record.job_id, group.group, kind.ranks(), kind.site()};
-  moved.command = HasCommand(job.record.spec);
   if (AnyWaitsFor(others)) return;
+  const WaitingGroup moved = WaitingGroupOf(job, group.group);
   if (PlaceGroups({moved}, std::move(others), now.wall).front().parts.empty()) return;
   ++live.moves;
   live.moves_from = now.steady + options_.straggler.move_again;
@@ -93,9 +90,7 @@ bool ClusterState::AnyWaitsFor(const std::vector<FreeWorker>& workers) const {
     if (HasEnded(job.record.state)) continue;
     for (const GroupRecord& group : job.record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;
-      const v1::GroupKind kind = KindOf(job.record.spec, group.group);
-      WaitingGroup waits = {job.record.job_id, group.group, kind.ranks(), kind.site()};
-      waits.command = HasCommand(job.record.spec);
+      const WaitingGroup waits = WaitingGroupOf(job, group.group);
       uint64_t slots = 0;
       for (const FreeWorker& worker : workers) slots += Suits(waits, worker) ? worker.slots : 0;
       if (slots >= waits.ranks) return true;

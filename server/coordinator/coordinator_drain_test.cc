@@ -1,4 +1,5 @@
-// Workers that users drain: which groups they keep, which leave, and what a restart of the coordinator changes.
+// Workers that users drain, and workers that end: which groups they keep, which leave, and what a restart of the
+// coordinator changes.
 
 #include <gmock/gmock.h>
 
@@ -120,6 +121,50 @@ TEST_F(CoordinatorDrainTest, AGroupOfSeveralWorkersLeavesThemAll) {
   EXPECT_THAT(b.started(), ElementsAre(GroupKey{id, 0, 1}));
   EXPECT_THAT(a.started(), ElementsAre(GroupKey{id, 0, 1}, GroupKey{id, 0, 2}));
   EXPECT_THAT(c.started(), ElementsAre(GroupKey{id, 0, 2}));
+}
+
+// A worker that is about to end gets no more groups. Those that it runs leave, and their ends are no failures. But an
+// error that no new try can mend still fails the job.
+TEST_F(CoordinatorDrainTest, GroupsLeaveAWorkerThatIsAboutToEnd) {
+  FakeWorker w1("w1", 4), w2("w2", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2}), bad = Submit({1, 2});
+  w1.Receive(now_);
+  EXPECT_TRUE(w1.AnnounceEnd(now_).ok());
+  EXPECT_TRUE(w1.AnnounceEnd(now_).ok());
+  w1.Receive(now_, /*linger=*/true);
+  EXPECT_THAT(w1.stop_reasons(), testing::Each("worker w1 ends"));
+  EXPECT_EQ(w1.leaves(), w1.stop_reasons().size());
+  w1.End({id, 0, 1}, absl::CancelledError("left after step 7, as asked"), now_);
+  w1.End({bad, 0, 1}, absl::InvalidArgumentError("no such file"), now_);
+  Pass(absl::Seconds(2), {&w1});
+  EXPECT_EQ(w1.started().size(), 2u) << "started on a worker that ends";
+  EXPECT_THAT(Log(id), HasSubstr("worker w1 ends; starts again as start 2"));
+  EXPECT_EQ(Stored()[0].groups[0].failures, 0u);
+  EXPECT_EQ(Status(bad).state(), v1::JOB_STATE_FAILED);
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  w2.Receive(now_);
+  EXPECT_THAT(w2.started(), ElementsAre(GroupKey{id, 0, 2}));
+}
+
+// A worker that ends in good order is gone at once: nobody waits for its lease. What it still had starts elsewhere, and
+// another daemon may have its name.
+TEST_F(CoordinatorDrainTest, AWorkerThatEndsIsNotWaitedFor) {
+  FakeWorker w1("w1", 2), w2("w2", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  EXPECT_TRUE(w1.SayGoodbye(now_).ok());
+  w2.Receive(now_);
+  EXPECT_THAT(w2.started(), ElementsAre(GroupKey{id, 0, 2}));
+  EXPECT_THAT(Log(id), HasSubstr("lost (worker w1 has ended); starts again at once"));
+  Pass(absl::Seconds(20), {&w2});
+  EXPECT_THAT(Log(id), testing::Not(HasSubstr("worker w1 has not answered")));
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  Submit({1, 2});
+  w1.Receive(now_);
+  EXPECT_EQ(w1.started().size(), 2u);
 }
 
 // A worker that nobody knows is an error, and so is a drain that says nothing. If the disk fails, the error says that

@@ -3,8 +3,9 @@
 
 // Is a group slower than its peers? Pure: the caller passes the time, which is steady.
 //
-// What counts is the time that a group works on a step: computing, and the collectives of its ranks. Waits for servers
-// and for other groups do not count, because under rules with rounds all groups wait for the slowest one.
+// A group is judged by the time that it works on a step: the time of computing, and of the collectives between its
+// ranks. Waits for servers and for other groups do not count, because under rules with rounds all groups wait for the
+// slowest one.
 
 #include <cstdint>
 #include <optional>

@@ -207,9 +207,8 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
   uint64_t leave_at_ = 0;       // The worker of rank 1 wants the group to leave in this step; 0: it does not.
   bool ignores_state_ = false;  // The program saves no state, even if one is due.
   int restored_ = 0;            // Number of starts that went on with a kept state.
-  // By rank: the step from which the last start went on, and the error after which it left.
-  std::array<uint64_t, 2> first_steps_ = {};
-  std::array<absl::Status, 2> left_;
+  std::array<uint64_t, 2> first_steps_ = {};  // For each rank: the step from which the last start went on.
+  std::array<absl::Status, 2> left_;          // For each rank: the error with which the last start left.
 };
 
 INSTANTIATE_TEST_SUITE_P(All, RankJobRestartTest, testing::Values(DataType::kFloat32, DataType::kBFloat16),

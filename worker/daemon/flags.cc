@@ -75,8 +75,6 @@ constexpr absl::Duration kBatchIdle = absl::Minutes(2);
 struct RawFlags {
   std::string slots;
   std::string bind = "cores";
-  std::string leave_within = "10s";
-  std::string exit_idle = "0";
   std::string log_level = "info";
 };
 
@@ -147,10 +145,11 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
 }
 
 // Adds the options of workers that come and go.
-void AddSiteOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& flags, RawFlags& raw) {
+void AddSiteOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& flags) {
   SlurmFlags& slurm = flags.slurm;
+  flags.worker.leave_within = absl::Seconds(10);
   command
-      .Add("--leave-within", raw.leave_within,
+      .Add("--leave-within", flags.worker.leave_within,
            "groups that are to end here, at SIGTERM or when this worker is drained, have so long to exchange and to "
            "keep their state; 0: they are stopped at once")
       .Check(CheckLeave)
@@ -158,7 +157,7 @@ void AddSiteOptions(const FlagDefaults& defaults, Command& command, WorkerFlags&
   command.Add("--only-job", flags.worker.only_job, "run only groups of this job, like fashion-1");
   command
       .Add(
-          "--exit-idle", raw.exit_idle,
+          "--exit-idle", flags.exit_idle,
           "end when no group has run here for so long; 0: never; with --slurm this is for the batch jobs' workers, and "
           "2m if it is not given")
       .Check(CheckIdle)
@@ -188,7 +187,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   command.Version(std::string("hooke-worker ") + HOOKE_VERSION);
   command.ShowDefaults();
   AddOptions(defaults, command, flags, raw);
-  AddSiteOptions(defaults, command, flags, raw);
+  AddSiteOptions(defaults, command, flags);
   if (const Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return {std::nullopt, parsed.Print()};
   WorkerOptions& worker = flags.worker;
   if (flags.slurm.enabled && (!worker.metrics.empty() || !worker.only_job.empty())) {
@@ -211,9 +210,6 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   worker.state_dir = Absolute(worker.state_dir);
   flags.slurm.script = Absolute(flags.slurm.script);
   if (!flags.token_file.empty()) flags.token_file = Absolute(flags.token_file);
-  // CheckIdle and CheckLeave have checked the texts.
-  if (!absl::ParseDuration(raw.exit_idle, &flags.exit_idle)) flags.exit_idle = absl::ZeroDuration();
-  if (!absl::ParseDuration(raw.leave_within, &worker.leave_within)) worker.leave_within = absl::ZeroDuration();
   // The daemon waits longer than a collective. So if a rank stops, the collectives of the group's other ranks fail
   // first, and only then does the daemon end the group.
   worker.watch.give_up_after = worker.collective_timeout + worker.watch.silent_after;

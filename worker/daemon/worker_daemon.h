@@ -86,8 +86,7 @@ class WorkerDaemon {
   bool AnyRuns();
 
   // Stops all groups with all their processes, and starts no more. DEADLINE_EXCEEDED: some groups have not ended within
-  // `limit`; the message names them. The
-  // destructor would wait for these groups, perhaps for ever.
+  // `limit`; the message names them. The destructor would wait for these groups, perhaps for ever.
   absl::Status StopAll(absl::Duration limit);
 
   // Stops all groups and waits for their ends without a limit. Sends the ends to the coordinator, and says goodbye.

@@ -36,11 +36,7 @@ std::string IdOfLog(absl::string_view name) {
 
 }  // namespace
 
-std::string EscapedStart(absl::string_view text, size_t bytes_max) {
-  size_t end = std::min(text.size(), bytes_max);
-  for (int i = 0; i < kInsideMax && end > 0 && end < text.size() && IsInside(text[end]); ++i) --end;
-  return Escaped(text.substr(0, end));
-}
+std::string EscapedStart(absl::string_view text, size_t bytes_max) { return Escaped(FirstBytes(text, bytes_max)); }
 
 std::string EscapedEnd(absl::string_view text, size_t bytes_max) {
   size_t start = text.size() - std::min(text.size(), bytes_max);

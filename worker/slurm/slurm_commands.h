@@ -13,8 +13,8 @@
 
 namespace hooke {
 
-// What all batch jobs of a site have in common. The comment of a batch job names site, coordinator, job and ranks, so
-// that an agent that has started again knows its batch jobs from Slurm's queue.
+// The facts that are the same for all batch jobs of a site. The comment of a batch job names site, coordinator, job and
+// ranks, so that an agent that has started again knows its batch jobs from Slurm's queue.
 struct SlurmSiteFacts {
   std::string site;
   std::string coordinator;                // HOST:PORT.

@@ -53,7 +53,8 @@ TEST(SlurmCommandsTest, ScancelIsGentleWithWorkersThatRun) {
       ElementsAre(ElementsAre("scancel", "--batch", "--signal=TERM", "8", "10"), ElementsAre("scancel", "7", "9")));
 }
 
-// What the environment asks of squeue must not hide batch jobs. The user's defaults for sbatch stay.
+// Variables with which a user filters squeue are removed, because they would hide batch jobs. The user's defaults for
+// sbatch stay.
 TEST(SlurmCommandsTest, TheEnvironmentHidesNothing) {
   EXPECT_THAT(SqueueCommand(), testing::Contains("--all"));
   EXPECT_THAT(SlurmEnvironment({"PATH=/bin", "SQUEUE_PARTITION=short", "SLURM_CLUSTERS=b", "SBATCH_CLUSTERS=b",
@@ -130,7 +131,7 @@ TEST(SlurmCommandsTest, BytesThatAreNoUtf8) {
   EXPECT_THAT(std::string(ReadSbatch("kein \xfc\n").status().message()), HasSubstr("no number: kein \\xfc"));
 }
 
-// What was submitted is found again in the queue.
+// The comment of a batch job is read back as the submission that it was made from.
 TEST(SlurmCommandsTest, ACommentComesBack) {
   const std::vector<std::string> command = SbatchCommand(Facts(), {"fashion-1", 4, {}});
   for (const std::string& word : command) {

@@ -250,15 +250,6 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
   return mean;
 }
 
-absl::Status GroupTraining::LeaveIfAsked() {
-  if (!may_leave_) return absl::OkStatus();
-  if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
-  // A launcher that sees one rank leave ends the others, and these may still send their state.
-  if (absl::Status status = deps_.group->Barrier(); !status.ok()) return status;
-  return absl::CancelledError(absl::StrCat("left after step ", step_, ", as asked",
-                                           leave_reason_.empty() ? "" : absl::StrCat(": ", leave_reason_)));
-}
-
 bool GroupTraining::EndStepUsesVector() const {
   const ExchangePlan plan = PlanAfter(step_ + 1);
   return plan.begins || plan.finishes || TakesState(step_ + 1, plan);
@@ -299,7 +290,7 @@ absl::Status GroupTraining::EndStep(const StepDone& done) {
   if (absl::Status status = Exchange(plan); !status.ok()) return status;
   if (plan.begins || plan.finishes) {
     ScatterNarrow();
-    // What a program does until its next step begins is its own work.
+    // The program's own work goes on here, until its next step begins.
     deps_.reporter->Enter(Phase::COMPUTE);
   }
   if (!TakesState(step_, plan)) return absl::OkStatus();
@@ -338,11 +329,6 @@ void GroupTraining::NoteMissed() {
 
 bool GroupTraining::Exchanges() const {
   return exchange_ != nullptr && (options_.rule != RuleName::kNone || options_.sender.group() == 0);
-}
-
-// Returns whether a group that is to leave waits for its next regular exchange.
-bool GroupTraining::LeavesInRhythm() const {
-  return Exchanges() && InRounds(options_.rule) && FactsOf(options_.rule).sends == RuleSends::kGradients;
 }
 
 ExchangePlanner::Moment GroupTraining::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }

@@ -1,8 +1,10 @@
-// The end of a group's training: its last exchange, and the save on all servers.
+// The end of a group's training: its last exchange, and the save on all servers. Also the end of one start of the
+// group, which its worker wants.
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "algorithms/rule_facts.h"
 #include "worker/exchange/agreement.h"
 #include "worker/report/want_of_server.h"
 #include "worker/training/group_training.h"
@@ -78,6 +80,20 @@ absl::Status GroupTraining::SaveCenter(uint64_t step) {
   // A new start of the group may mend all other errors. It goes on from the values that the servers still have.
   return ForWantOf(WantedServer(saved),
                    absl::UnavailableError(absl::StrCat("the center is not on every server's disk: ", saved.message())));
+}
+
+absl::Status GroupTraining::LeaveIfAsked() {
+  if (!may_leave_) return absl::OkStatus();
+  if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
+  // A launcher that sees one rank leave ends the others, and these may still send their state.
+  if (absl::Status status = deps_.group->Barrier(); !status.ok()) return status;
+  return absl::CancelledError(absl::StrCat("left after step ", step_, ", as asked",
+                                           leave_reason_.empty() ? "" : absl::StrCat(": ", leave_reason_)));
+}
+
+// Returns whether a group that is to leave waits for its next regular exchange.
+bool GroupTraining::LeavesInRhythm() const {
+  return Exchanges() && InRounds(options_.rule) && FactsOf(options_.rule).sends == RuleSends::kGradients;
 }
 
 }  // namespace hooke
