@@ -65,6 +65,11 @@ class ChaosCluster(HostCluster):
         super().__init__(network, folder, slots=SLOTS, server_flags=[f"--lease={LEASE}", "--snapshot-interval=5s"])
         self.start_second()
 
+    def end(self):
+        for daemon in [*self.workers.values(), self.server, self.second]:
+            daemon.send_signal(signal.SIGCONT)
+        return super().end()
+
     def ask(self, *arguments):
         """Asks the coordinator, which may be away for a while."""
         deadline = time.monotonic() + ASK_SECONDS
@@ -260,14 +265,20 @@ class ChaosTest(unittest.TestCase):
     def test_jobs_end_whatever_happens(self):
         for seed in self.seeds:
             with self.subTest(seed=seed):
-                self.check(seed)
-                self.doCleanups()
+                try:
+                    self.check(seed)
+                finally:
+                    # After Ctrl-C, too, for which unittest calls no cleanups.
+                    self.doCleanups()
 
     def check(self, seed):
         print(f"seed {seed}: {self.seconds:.0f} s of faults", flush=True)
         network, folder = make_hosts(self, HOSTS)
         cluster = ChaosCluster(network, folder)
         chaos = Chaos(cluster, seed)
+        # A worker that was killed removes the memory of its groups when it starts again. After Ctrl-C it does not.
+        self.addCleanup(lambda: [shutil.rmtree(path, ignore_errors=True) for path in chaos.memory | cluster.memory_folders()])
+        self.addCleanup(cluster.end)
         try:
             chaos.run(self.seconds)
             support.wait_for("all jobs have ended", lambda: self.all_ended(chaos), END_SECONDS)
@@ -307,7 +318,10 @@ def main():
         support.skip(missing)
         return
     ChaosTest.seeds, ChaosTest.seconds = arguments.seed or [1], arguments.minutes * 60
-    unittest.main(argv=sys.argv[:1])
+    try:
+        unittest.main(argv=sys.argv[:1])
+    except KeyboardInterrupt:
+        raise SystemExit("interrupted") from None
 
 
 if __name__ == "__main__":
