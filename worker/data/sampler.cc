@@ -1,6 +1,8 @@
 #include "worker/data/sampler.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -62,7 +64,7 @@ absl::StatusOr<Sampler> Sampler::Make(const SamplerOptions& o) {
     const auto group = o.group_samples.begin() + o.group;
     const uint64_t before = std::accumulate(o.group_samples.begin(), group, uint64_t{0});
     const uint64_t all = std::accumulate(group, o.group_samples.end(), before);
-    if (o.samples >= all) return Sampler(o, before + first, o.samples / all);
+    if (o.samples >= all) return MakeDivided(o, before + first);
     return absl::InvalidArgumentError(absl::StrCat("one step of all groups takes ", all,
                                                    " samples, and the training data has ", o.samples,
                                                    "; take a smaller batch_size, or fewer groups or ranks"));
@@ -74,16 +76,35 @@ absl::StatusOr<Sampler> Sampler::Make(const SamplerOptions& o) {
                                                    o.batch, " takes more samples than the training data's ", o.samples,
                                                    "; take a smaller train.batch_size, groups.count or groups.ranks"));
   }
-  return Sampler(o, o.group * own + first, steps);
+  return MakeDivided(o, o.group * own + first);
+}
+
+absl::StatusOr<Sampler> Sampler::MakeDivided(const SamplerOptions& o, uint64_t samples_before) {
+  std::vector<DataGeneration> generations = o.earlier;
+  DataGeneration& present = generations.emplace_back();
+  present.first_step = o.first_step;
+  present.groups.assign(o.groups, {o.ranks, o.batch});
+  for (size_t group = 0; group < o.group_samples.size(); ++group) {
+    present.groups[group] = {1, static_cast<uint32_t>(o.group_samples[group])};
+  }
+  absl::StatusOr<Division> division = Division::Make(o.samples, std::move(generations));
+  if (!division.ok()) return division.status();
+  return Sampler(o, samples_before, *std::move(division));
 }
 
 absl::Span<const uint32_t> Sampler::BatchIndices(uint64_t step) {
-  const uint64_t epoch = step / steps_per_epoch_;
-  if (epoch != epoch_) {
-    permutation_ = Permutation({static_cast<uint32_t>(options_.samples), options_.seed, epoch});
-    epoch_ = epoch;
+  if (step < part_.first_step || step - part_.first_step >= part_.steps) {
+    part_ = division_.PartOf(step);
+    permutation_ = Permutation({static_cast<uint32_t>(options_.samples), options_.seed, part_.epoch});
+    auto end = permutation_.begin();
+    for (const Range& range : part_.left) {
+      const auto from = permutation_.begin() + static_cast<ptrdiff_t>(range.begin);
+      const auto size = static_cast<ptrdiff_t>(range.size());
+      end = end == from ? end + size : std::copy(from, from + size, end);
+    }
+    permutation_.erase(end, permutation_.end());
   }
-  const uint64_t begin = samples_before_ * steps_per_epoch_ + step % steps_per_epoch_ * options_.batch;
+  const uint64_t begin = samples_before_ * part_.steps + (step - part_.first_step) * options_.batch;
   return absl::MakeConstSpan(permutation_).subspan(begin, options_.batch);
 }
 

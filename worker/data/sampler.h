@@ -6,14 +6,16 @@
 //
 // Each epoch has its own permutation of the data, made from (seed, epoch). It is cut into one share for each rank of
 // each group, so no sample is seen twice in an epoch. Samples that do not fill a batch for every rank are left out.
-// Which ones these are changes from epoch to epoch.
+// Which ones these are changes from epoch to epoch. If the number of groups has changed, what earlier groups have left
+// of an epoch is divided anew (division.h).
 
 #include <cstdint>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "worker/data/division.h"
 
 namespace hooke {
 
@@ -28,6 +30,9 @@ struct SamplerOptions {
   // The samples of each group in a step, if groups are not alike; that of `group` is ranks * batch. Empty: all groups
   // have as many.
   std::vector<uint64_t> group_samples = {};
+  // Generations of the job before the present one, oldest first, and the first step of the present one.
+  std::vector<DataGeneration> earlier = {};
+  uint64_t first_step = 0;
 };
 
 // Identifies the permutation of [0, samples) for one epoch.
@@ -45,23 +50,23 @@ class Sampler {
   // takes more samples than there are.
   static absl::StatusOr<Sampler> Make(const SamplerOptions& options);
 
-  // The samples of an epoch, divided by those of a step of all groups and rounded down; >= 1.
-  uint64_t steps_per_epoch() const { return steps_per_epoch_; }
+  // How many steps epochs have, and which epoch a step belongs to.
+  const Division& division() const { return division_; }
 
   // The samples of this rank's step `step`; steps count from 0 over all epochs. The span is valid until the next call
   // or the sampler's end. The first call in an epoch makes its permutation.
   absl::Span<const uint32_t> BatchIndices(uint64_t step);
 
  private:
-  Sampler(const SamplerOptions& options, uint64_t samples_before, uint64_t steps_per_epoch)
-      : options_(options), samples_before_(samples_before), steps_per_epoch_(steps_per_epoch) {}
+  static absl::StatusOr<Sampler> MakeDivided(const SamplerOptions& options, uint64_t samples_before);
+  Sampler(const SamplerOptions& options, uint64_t samples_before, Division division)
+      : options_(options), samples_before_(samples_before), division_(std::move(division)) {}
 
   SamplerOptions options_;
   uint64_t samples_before_;  // The samples in a step of all groups and ranks before this one.
-  uint64_t steps_per_epoch_;
-  uint64_t epoch_ = std::numeric_limits<uint64_t>::max();  // Epoch of permutation_. The maximum: there is no
-                                                           // permutation yet.
-  std::vector<uint32_t> permutation_;
+  Division division_;
+  Division::Part part_;  // The epoch of `permutation_`, or what is left of it; 0 steps: there is none yet.
+  std::vector<uint32_t> permutation_;  // The samples that are left of the epoch, in order.
 };
 
 }  // namespace hooke

@@ -17,8 +17,8 @@ std::vector<uint32_t> EpochOf(const SamplerOptions& options, uint64_t epoch) {
   auto sampler = Sampler::Make(options);
   EXPECT_TRUE(sampler.ok()) << sampler.status();
   std::vector<uint32_t> indices;
-  for (uint64_t s = 0; s < sampler->steps_per_epoch(); ++s) {
-    const auto batch = sampler->BatchIndices(epoch * sampler->steps_per_epoch() + s);
+  for (uint64_t s = 0; s < sampler->division().steps_per_epoch(); ++s) {
+    const auto batch = sampler->BatchIndices(epoch * sampler->division().steps_per_epoch() + s);
     EXPECT_EQ(batch.size(), options.batch);
     indices.insert(indices.end(), batch.begin(), batch.end());
   }
@@ -104,7 +104,7 @@ TEST(SamplerTest, StepsPerEpoch) {
                          Row{{256, 2, 2, 64}, 1}, Row{{511, 2, 2, 64}, 1}, Row{{512, 2, 2, 64}, 2}}) {
     auto sampler = Sampler::Make(row.options);
     ASSERT_TRUE(sampler.ok()) << sampler.status();
-    EXPECT_EQ(sampler->steps_per_epoch(), row.steps);
+    EXPECT_EQ(sampler->division().steps_per_epoch(), row.steps);
   }
 }
 

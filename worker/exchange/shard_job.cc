@@ -1,6 +1,7 @@
 #include "worker/exchange/shard_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
@@ -69,6 +70,32 @@ void SetLength(const v1::TrainSpec& train, const ShardJobNumbers& numbers, v1::J
   shard.set_epochs(static_cast<uint32_t>(std::clamp<uint64_t>(epochs, least, std::numeric_limits<uint32_t>::max())));
 }
 
+// Sets the length of a group's training in a later generation. Its steps do not begin with the first epoch, so its last
+// step is said as such.
+void SetLaterLength(const v1::TrainSpec& train, const ShardJobNumbers& numbers, v1::JobSpecForShard& shard) {
+  const bool varies = Varies(shard.schedule());
+  const uint64_t per_epoch = numbers.steps_per_epoch;
+  const uint64_t total = numbers.steps_total.value_or(0);
+  shard.set_steps_total(total);
+  if (!varies || per_epoch == 0) {
+    shard.set_epochs(1);
+    shard.set_steps_per_epoch(total > 0 && per_epoch > 0 ? per_epoch : std::numeric_limits<uint64_t>::max());
+    return;
+  }
+  shard.set_steps_per_epoch(per_epoch);
+  shard.set_first_epoch(numbers.first_epoch);
+  const auto steps_of_epoch = static_cast<double>(per_epoch);
+  double epochs = train.epochs();
+  if (total > 0) {
+    const uint64_t left = total - std::min(total, numbers.first_step);
+    epochs = std::max(epochs, std::ceil(numbers.first_epoch + static_cast<double>(left) / steps_of_epoch));
+  } else {
+    const double left = std::max(0.0, epochs - numbers.first_epoch);
+    shard.set_steps_total(numbers.first_step + static_cast<uint64_t>(std::llround(left * steps_of_epoch)));
+  }
+  shard.set_epochs(static_cast<uint32_t>(std::min<double>(epochs, std::numeric_limits<uint32_t>::max())));
+}
+
 }  // namespace
 
 bool CountsEpochs(const v1::JobSpec& job) {
@@ -86,6 +113,8 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   if (const uint32_t fewest = FewestRanks(job); fewest < shard.ranks()) shard.set_slices(fewest);
   if (averaging.compression() > Averaging::COMPRESSION_NONE) shard.set_compression(averaging.compression());
   if (averaging.compression() == Averaging::COMPRESSION_TOP_K) shard.set_top_k(averaging.top_k());
+  shard.set_first_incarnation(numbers.first_incarnation);
+  shard.set_first_step(numbers.first_step);
   const RuleSends sends = FactsOf(*RuleOf(averaging.rule())).sends;
   if (sends == RuleSends::kParameters) return shard;
   shard.set_interval(averaging.interval());
@@ -100,7 +129,11 @@ v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numb
   } else {
     StepLikeGroups(job.train(), shard);
   }
-  SetLength(job.train(), numbers, shard);
+  if (numbers.first_incarnation > 0) {
+    SetLaterLength(job.train(), numbers, shard);
+  } else {
+    SetLength(job.train(), numbers, shard);
+  }
   SetGroupSamples(job, shard);
   return shard;
 }

@@ -17,6 +17,10 @@ struct ShardJobNumbers {
   uint64_t parameters = 0;
   // Steps of a group's whole training, as the user's program says; 0: not known. Unset: train.epochs epochs.
   std::optional<uint64_t> steps_total = std::nullopt;
+  // As JobSpecForShard has them.
+  uint32_t first_incarnation = 0;
+  uint64_t first_step = 0;
+  double first_epoch = 0;
 };
 
 // Returns whether the rate with which the servers step depends on the epoch.

@@ -1,7 +1,6 @@
 #include "worker/rank/rank_task.h"
 
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "job/group_kinds.h"
 #include "job/job_defaults.h"
 #include "job/job_options.h"
+#include "worker/data/division.h"
 #include "worker/data/idx_dataset.h"
 #include "worker/data/sampler.h"
 #include "worker/exchange/exchange_deadline.h"
@@ -35,7 +35,8 @@ class RankRun {
   absl::Status LoadData();
   absl::Status BuildModel();
   void DialServers();
-  uint64_t StepsPerEpoch() const;
+  std::vector<DataGeneration> EarlierGenerations() const;
+  RankNumbers Numbers() const;
   absl::StatusOr<uint64_t> Train();
   absl::StatusOr<uint64_t> EvaluateTheCenter();
 
@@ -106,14 +107,36 @@ v1::ModelDescription RankRun::Description() const {
 }
 
 void RankRun::DialServers() {
-  center_ = DialCenter(task_.start, job_, {task_.group->rank(), StepsPerEpoch()}, model_->layout(), Description(),
-                       task_.dial);
+  center_ = DialCenter(task_.start, job_, Numbers(), model_->layout(), Description(), task_.dial);
 }
 
-// Steps of each group in an epoch, as the sampler computes them; 0: the samples do not fill one step.
-uint64_t RankRun::StepsPerEpoch() const {
-  const std::vector<uint64_t> samples = SamplesOfGroups(job_);
-  return train_data_->size() / std::accumulate(samples.begin(), samples.end(), uint64_t{0});
+std::vector<DataGeneration> RankRun::EarlierGenerations() const {
+  std::vector<DataGeneration> generations;
+  for (const v1::Generation& earlier : task_.start.earlier()) {
+    DataGeneration& generation = generations.emplace_back();
+    generation.first_step = earlier.first_step();
+    for (const v1::GenerationGroup& group : earlier.groups()) {
+      generation.groups.push_back({group.ranks(), group.batch_size(), group.last_step()});
+    }
+  }
+  return generations;
+}
+
+// The steps are those of the sampler. If the samples do not fill one step, there are none, and Train says so.
+RankNumbers RankRun::Numbers() const {
+  RankNumbers numbers;
+  numbers.rank = task_.group->rank();
+  std::vector<DataGeneration> generations = EarlierGenerations();
+  DataGeneration& present = generations.emplace_back();
+  present.first_step = task_.start.first_step();
+  for (const uint64_t samples : SamplesOfGroups(job_)) present.groups.push_back({1, static_cast<uint32_t>(samples)});
+  const absl::StatusOr<Division> division = Division::Make(train_data_->size(), std::move(generations));
+  if (!division.ok()) return numbers;
+  numbers.steps_per_epoch = division->steps_per_epoch();
+  if (task_.start.first_incarnation() == 0) return numbers;
+  numbers.steps_total = division->StepsTotal(job_.train().epochs());
+  numbers.first_epoch = division->EpochAt(division->first_step());
+  return numbers;
 }
 
 Samples RankRun::SamplesOf(const IdxDataset& dataset) const {
@@ -131,8 +154,7 @@ absl::StatusOr<TrainerOptions> RankRun::Options() const {
   const absl::StatusOr<LearningRateOptions> schedule =
       ReadLearningRate(train.schedule(), train.optimizer(), train.epochs());
   if (!schedule.ok()) return schedule.status();
-  absl::StatusOr<GroupTrainingOptions> training =
-      TrainingOptionsOf(task_.start, job_, {task_.group->rank(), StepsPerEpoch()});
+  absl::StatusOr<GroupTrainingOptions> training = TrainingOptionsOf(task_.start, job_, Numbers());
   if (!training.ok()) return training.status();
   TrainerOptions options;
   options.groups = job_.groups().count();
@@ -152,6 +174,8 @@ absl::StatusOr<Sampler> RankRun::MakeSampler() const {
   options.batch = KindOf(job_, task_.start.group()).batch_size();
   if (HasKinds(job_)) options.group_samples = SamplesOfGroups(job_);
   options.seed = job_.train().seed();
+  options.earlier = EarlierGenerations();
+  options.first_step = task_.start.first_step();
   options.group = task_.start.group();
   options.rank = static_cast<uint32_t>(task_.group->rank());
   return Sampler::Make(options);
@@ -192,7 +216,8 @@ absl::StatusOr<uint64_t> RankRun::EvaluateTheCenter() {
   task_.reporter->Enter(v1::RankProgress::EVALUATING);
   absl::StatusOr<Evaluation> result = EvaluateInGroup(*task_.group, *model_, SamplesOf(*test_data_));
   if (!result.ok()) return result.status();
-  const uint64_t steps = StepsPerEpoch() * job_.train().epochs();
+  const RankNumbers numbers = Numbers();
+  const uint64_t steps = numbers.steps_total.value_or(numbers.steps_per_epoch * job_.train().epochs());
   if (task_.group->rank() == 0) {
     task_.reporter->Evaluated(EvaluatedMessage(*result, steps, job_.train().epochs()));
   }

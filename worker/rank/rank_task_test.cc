@@ -190,7 +190,7 @@ class RankTaskTest : public ::testing::Test {
       options.rank = rank;
       samplers.push_back(*Sampler::Make(options));
     }
-    const uint64_t steps = samplers[0].steps_per_epoch() * job.train().epochs();
+    const uint64_t steps = samplers[0].division().steps_per_epoch() * job.train().epochs();
     for (uint64_t step = 0; step < steps; ++step) {
       std::vector<uint32_t> indices;
       for (Sampler& sampler : samplers) {

@@ -194,7 +194,7 @@ class RulesTest : public ::testing::Test {
     const std::unique_ptr<ServerCalls> calls = DialServer(server_.address());
     CenterOptions center;
     center.sender = options.training.sender;
-    center.job = ShardJob(job, {sampler.steps_per_epoch(), kParameters});
+    center.job = ShardJob(job, {sampler.division().steps_per_epoch(), kParameters});
     center.layout = model.layout();
     center.partition = Partition(kParameters + 1);
     center.servers = {calls.get()};

@@ -209,7 +209,7 @@ double DelayedReference(const v1::JobSpec& job, uint64_t fragment) {
   double sent = 0, x_sent = 0;
   const uint64_t fragments = averaging.fragments(), stride = averaging.interval() / fragments;
   uint64_t begun = 0;  // 0: no exchange is in flight.
-  const uint64_t total = samplers[0].steps_per_epoch() * job.train().epochs();
+  const uint64_t total = samplers[0].division().steps_per_epoch() * job.train().epochs();
   for (uint64_t step = 1, last_sent = 0; step <= total; ++step) {
     double target = 0;
     for (Sampler& sampler : samplers) {

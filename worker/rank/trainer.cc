@@ -17,8 +17,7 @@ using Phase = v1::RankProgress;
 Trainer::Trainer(const TrainerDependencies& deps, TrainerOptions options)
     : deps_(deps),
       options_(std::move(options)),
-      steps_per_epoch_(deps.sampler->steps_per_epoch()),
-      steps_total_(steps_per_epoch_ * options_.epochs),
+      steps_total_(deps.sampler->division().StepsTotal(options_.epochs)),
       pixels_(options_.batch * deps.train->values),
       labels_(options_.batch),
       training_({deps.group, &deps.model->layout(), deps.arena, deps.reporter, deps.center}, TrainingOptions()) {}
@@ -80,7 +79,8 @@ absl::Status Trainer::KeepStateIfDue() { return training_.StateDue() ? training_
 bool Trainer::EvaluationDue(uint64_t step) const {
   if (options_.training.sender.group() != 0) return false;
   if (step == steps_total_) return deps_.center == nullptr;  // A center is evaluated when all groups have ended.
-  return options_.evaluate_every > 0 && step % (options_.evaluate_every * steps_per_epoch_) == 0;
+  const uint64_t epochs = options_.evaluate_every > 0 ? deps_.sampler->division().EpochsEndedBy(step) : 0;
+  return epochs > 0 && epochs % options_.evaluate_every == 0;
 }
 
 absl::Status Trainer::Evaluate(uint64_t step) {

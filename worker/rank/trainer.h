@@ -74,11 +74,10 @@ class Trainer {
   absl::Status EvaluateCenter(uint64_t step);
 
   bool EvaluationDue(uint64_t step) const;
-  double Epoch(uint64_t step) const { return static_cast<double>(step) / static_cast<double>(steps_per_epoch_); }
+  double Epoch(uint64_t step) const { return deps_.sampler->division().EpochAt(step); }
 
   const TrainerDependencies deps_;
   const TrainerOptions options_;
-  const uint64_t steps_per_epoch_;
   const uint64_t steps_total_;
   std::vector<float> pixels_;
   std::vector<int64_t> labels_;

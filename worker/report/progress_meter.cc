@@ -40,6 +40,7 @@ void ProgressMeter::SetPlan(const Plan& plan) {
   progress_.set_step(plan.step);
   progress_.set_steps_total(plan.steps_total);
   progress_.set_epoch(plan.epoch);
+  progress_.set_exchanged_step(plan.step);
 }
 
 void ProgressMeter::ReportStep(const StepDone& step, absl::Time now) {

@@ -42,6 +42,8 @@ class ProgressMeter {
   void SetPlan(const Plan& plan);
 
   void ReportStep(const StepDone& step, absl::Time now);
+  // The center has the group's work up to this step.
+  void SetExchanged(uint64_t step) { progress_.set_exchanged_step(step); }
   void AddExchange(bool ok);
   void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
   // The server has been absent since `since`; nullopt: it is back.

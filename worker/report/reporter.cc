@@ -61,6 +61,11 @@ void Reporter::AddExchange(bool ok) {
   meter_.AddExchange(ok);
 }
 
+void Reporter::SetExchanged(uint64_t step) {
+  absl::MutexLock lock(&mutex_);
+  meter_.SetExchanged(step);
+}
+
 void Reporter::AddMissedByOthers() {
   absl::MutexLock lock(&mutex_);
   meter_.AddMissedByOthers();

@@ -54,6 +54,8 @@ class Reporter {
   void SetPlan(const ProgressMeter::Plan& plan);
   void ReportStep(const StepDone& step);
   void AddExchange(bool ok);
+  // The center has the group's work up to this step (RankProgress.exchanged_step).
+  void SetExchanged(uint64_t step);
   // The last exchange was ok on this rank, but another rank of the group missed a server.
   void AddMissedByOthers();
   // Exchanges have skipped the server since `since`; nullopt: it is back.

@@ -127,6 +127,12 @@ absl::StatusOr<std::vector<v1::StateId>> GroupState::ListOwn() {
     return absl::Status(code == absl::StatusCode::kNotFound ? absl::StatusCode::kUnavailable : code,
                         absl::StrCat("the group's own state cannot be looked for: ", fetched.status().message()));
   }
+  if (!options_.takes_earlier) {
+    fetched->states.erase(
+        std::remove_if(fetched->states.begin(), fetched->states.end(),
+                       [this](const v1::StateId& id) { return id.incarnation() < options_.first_incarnation; }),
+        fetched->states.end());
+  }
   fetched->states.resize(std::min(fetched->states.size(), kMostStates));
   return fetched->states;
 }
@@ -158,7 +164,8 @@ absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vec
   return std::optional<v1::StateId>();
 }
 
-absl::Status GroupState::Fetch(const v1::StateId& id, uint64_t values) {
+// Fetches a state. It must have `values` values, unless that is nullopt: then its values are let go.
+absl::Status GroupState::Fetch(const v1::StateId& id, std::optional<uint64_t> values) {
   v1::FetchStateRequest request;
   *request.mutable_sender() = options_.sender;
   *request.mutable_state() = id;
@@ -166,8 +173,8 @@ absl::Status GroupState::Fetch(const v1::StateId& id, uint64_t values) {
   if (!fetched.ok()) return fetched.status();
   absl::StatusOr<KeptState> state = DecodeState(fetched->state);
   if (!state.ok()) return state.status();
-  if (state->values.size() != values) {
-    return absl::DataLossError(absl::StrCat("it has ", state->values.size(), " values instead of ", values));
+  if (values.has_value() && state->values.size() != *values) {
+    return absl::DataLossError(absl::StrCat("it has ", state->values.size(), " values instead of ", *values));
   }
   restored_ = *std::move(state);
   return absl::OkStatus();
@@ -183,7 +190,11 @@ absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> ve
     if (!common.ok()) return common.status();
     if (!common->has_value()) return std::optional<uint64_t>();
     const v1::StateId id = **common;
-    const absl::Status fetched = Fetch(id, options_.with_values ? part.size() : 0);
+    earlier_ = id.incarnation() < options_.first_incarnation;
+    const bool takes_values = options_.with_values && (!earlier_ || options_.takes_earlier_values);
+    std::optional<uint64_t> values = options_.with_values ? part.size() : 0;
+    if (earlier_ && !takes_values) values.reset();
+    const absl::Status fetched = Fetch(id, values);
     if (MayPass(fetched)) return fetched;
     if (!fetched.ok()) Notice(absl::StrCat("at step ", id.step(), " cannot be read"), fetched);
     uint64_t failures = fetched.ok() ? 0 : 1;
@@ -197,8 +208,8 @@ absl::StatusOr<std::optional<uint64_t>> GroupState::Restore(absl::Span<float> ve
     }
     complete_ = id;
     const uint64_t limit = gap_ > 0 ? std::max(kStaleSteps, kStaleGaps * gap_) : kStaleStepsAlone;
-    stale_ = options_.with_values && center_step > id.step() + limit;
-    if (options_.with_values && !stale_) {
+    stale_ = takes_values && !earlier_ && center_step > id.step() + limit;
+    if (takes_values && !stale_) {
       std::copy(restored_->values.begin(), restored_->values.end(), vector.begin() + part.begin);
       if (absl::Status status = group_->AllGather(TensorList(vector), parts); !status.ok()) return status;
     }

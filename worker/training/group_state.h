@@ -56,6 +56,11 @@ struct GroupStateOptions {
   // Time from one state to the next. If states take long to send, the time is longer: fifty times what the last one
   // took, once all ranks have a state. After several failures in a row it doubles, up to 16 times the interval.
   absl::Duration interval = absl::Seconds(30);
+  // States of starts below this one are of earlier generations of the job; 0: there are none. The values of such a
+  // state are older than the center's. They are taken only if `takes_earlier_values`.
+  uint32_t first_incarnation = 0;
+  bool takes_earlier = true;  // Whether a state of an earlier generation is looked for at all.
+  bool takes_earlier_values = false;
   absl::Duration timeout = absl::Seconds(10);  // Limit for one call to a server; less than the group's deadline.
   std::function<absl::Time()> clock = absl::Now;
 };
@@ -75,6 +80,8 @@ class GroupState {
   absl::StatusOr<std::optional<uint64_t>> Restore(absl::Span<float> vector, uint64_t center_step);
   // Returns whether Restore found a stale state. The result is the same on all ranks.
   bool stale() const { return stale_; }
+  // Returns whether Restore found a state of an earlier generation. The result is the same on all ranks.
+  bool earlier() const { return earlier_; }
   // Returns the state that Restore found.
   const std::optional<KeptState>& restored() const { return restored_; }
 
@@ -98,7 +105,7 @@ class GroupState {
   ServerCalls& Server() const;
   absl::StatusOr<std::vector<v1::StateId>> ListOwn();
   absl::StatusOr<std::optional<v1::StateId>> FindCommon(const std::vector<v1::StateId>& own);
-  absl::Status Fetch(const v1::StateId& id, uint64_t values);
+  absl::Status Fetch(const v1::StateId& id, std::optional<uint64_t> values);
   absl::Status Send(const StateToKeep& keep, absl::Duration encoding);
   void Notice(absl::string_view what, const absl::Status& why);
 
@@ -109,6 +116,7 @@ class GroupState {
   std::optional<KeptState> restored_;
   uint64_t gap_ = 0;  // Steps between the state that FindCommon found and the state before it; 0: not known.
   bool stale_ = false;
+  bool earlier_ = false;
 
   bool wanted_ = false;
   absl::Time last_time_;                   // When a state was last due. Before the first state, when training began.

@@ -64,6 +64,7 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
   if (deps_.center != nullptr) OpenExchange(attached);
   if (absl::Status made = MakeGroupStep(); !made.ok()) return made;
   step_ = last_begun_ = attached.last_sequence;
+  exchanged_.assign(std::max<uint32_t>(options_.rhythm.fragments, 1), step_);
   if (state_step_.has_value()) {
     absl::Status restored = group_step_->RestoreOptimizers(state_->restored()->optimizer);
     if (!restored.ok()) return restored;
@@ -96,17 +97,26 @@ absl::Status GroupTraining::RestoreState(Attached& attached) {
   GroupStateOptions options;
   options.sender = options_.sender;
   options.with_values = KeepsValues();
+  options.first_incarnation = options_.first_incarnation;
+  options.takes_earlier = !options_.is_new;
+  options.takes_earlier_values = options_.rule == RuleName::kNone;
   options.interval = options_.state_interval;
   options.timeout = options_.collective_timeout / 2;
   options.clock = options_.clock;
   state_ = std::make_unique<GroupState>(std::move(options), deps_.group, deps_.center->servers(), deps_.reporter);
   if (options_.sender.incarnation() <= 1) return absl::OkStatus();
+  if (options_.is_new && options_.sender.incarnation() == options_.first_incarnation) return absl::OkStatus();
   const absl::Span<float> vector = deps_.arena->vector();
   // Rank 0 has the center's values. The other ranks need them if no state is found.
   const absl::StatusOr<std::optional<uint64_t>> step = state_->Restore(vector, attached.last_sequence);
   if (!step.ok()) return step.status();
   state_step_ = *step;
   if (!state_step_.has_value() || !KeepsValues()) return absl::OkStatus();
+  if (state_->earlier()) {
+    // When the generation ended, the group's work went to the center. It goes on from this generation's first step.
+    if (options_.rule == RuleName::kNone) attached.last_sequence = options_.first_step;
+    return absl::OkStatus();
+  }
   if (state_->stale()) {
     if (deps_.group->rank() == 0) {
       deps_.reporter->Notice(absl::StrCat("the newest state of group ", options_.sender.group(), " is of step ",
@@ -130,6 +140,8 @@ absl::Status GroupTraining::KeepState(absl::string_view own) {
   }
   deps_.reporter->Enter(Phase::EXCHANGE);
   absl::Status status = state_->Keep(group_step_->SaveOptimizers(), own);
+  // Under kNone a start goes on from its state.
+  if (status.ok() && options_.rule == RuleName::kNone) deps_.reporter->SetExchanged(step_);
   deps_.reporter->Enter(Phase::COMPUTE);
   return status;
 }
@@ -352,7 +364,7 @@ ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
 
 absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
   if (plan.finishes) {
-    if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
+    if (absl::Status status = FinishExchange(); !status.ok()) return status;
   }
   if (!plan.begins) return absl::OkStatus();
   if (FactsOf(options_.rule).sends == RuleSends::kGradients) {
@@ -364,8 +376,21 @@ absl::Status GroupTraining::Exchange(const ExchangePlan& plan) {
   planner_->Begun(step_, plan);
   last_begun_ = step_;
   last_whole_ = plan.fragment.parts == 1;
+  last_cut_ = plan.fragment;
   exchange_->Begin({step_, plan.fragment, step_ == options_.rhythm.steps_total});
-  return plan.waits ? exchange_->Finish() : absl::OkStatus();
+  return plan.waits ? FinishExchange() : absl::OkStatus();
+}
+
+// Waits for the exchange in flight, and reports how far the center has the group's work. A server that this rank missed
+// has it after the next exchange.
+absl::Status GroupTraining::FinishExchange() {
+  if (absl::Status status = exchange_->Finish(); !status.ok()) return status;
+  if (exchange_->missed() || options_.rule == RuleName::kNone) return absl::OkStatus();
+  for (size_t part = 0; part < exchanged_.size(); ++part) {
+    if (last_whole_ || part == last_cut_.index) exchanged_[part] = last_begun_;
+  }
+  deps_.reporter->SetExchanged(*std::min_element(exchanged_.begin(), exchanged_.end()));
+  return absl::OkStatus();
 }
 
 absl::Status GroupTraining::WithCenter(const std::string& purpose, const std::function<absl::Status()>& work) {

@@ -27,6 +27,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,7 @@
 #include "algorithms/compression.h"
 #include "algorithms/exchange_plan.h"
 #include "algorithms/optimizer.h"
+#include "algorithms/sharding.h"
 #include "mpi_group/group.h"
 #include "proto/parameter_server.pb.h"
 #include "worker/exchange/center_client.h"
@@ -72,6 +74,10 @@ inline constexpr uint64_t kEndless = std::numeric_limits<uint64_t>::max();
 
 struct GroupTrainingOptions {
   v1::Sender sender;
+  // The present generation of the job, as in GroupStart.
+  uint64_t first_step = 0;
+  uint32_t first_incarnation = 0;
+  bool is_new = false;
   // When the group exchanges (exchange_plan.h), and how many steps it makes in all.
   ExchangeRhythm rhythm;
   // If not zero, the group exchanges when this much time has passed on rank 0's clock, instead of by the interval.
@@ -122,7 +128,8 @@ class GroupTraining {
   GroupTraining(const GroupTrainingDependencies& deps, GroupTrainingOptions options);
 
   // Begins training. Collective, once. Returns the number of steps from which the group goes on. That is the number of
-  // steps in earlier starts of the group. If the servers kept the group's own values, it is the step of those values.
+  // steps in earlier starts of the group, or first_step if they were all in earlier generations. If the servers kept
+  // the group's own values in this generation, it is the step of those values.
   // Errors are those of the servers and of the group.
   absl::StatusOr<uint64_t> Begin();
 
@@ -202,6 +209,7 @@ class GroupTraining {
   void GatherNarrow() const;
   void ScatterNarrow() const;
   void OpenExchange(const Attached& attached);
+  absl::Status FinishExchange();
   absl::Status Exchange(const ExchangePlan& plan);
   absl::StatusOr<uint64_t> ExchangeEarly(uint64_t step);
   absl::StatusOr<bool> AgreeOnEnd();
@@ -237,6 +245,8 @@ class GroupTraining {
   uint64_t step_ = 0;                            // Steps done by the group.
   uint64_t last_begun_ = 0;                      // The step after which the group began its last exchange.
   bool last_whole_ = true;                       // That exchange was of the whole vector.
+  Cut last_cut_ = {0, 1};                        // What it was of.
+  std::vector<uint64_t> exchanged_;              // For each fragment, the step after which it was last exchanged.
   bool wants_stop_ = false;                      // This rank knows that the job is to stop.
   bool stopping_ = false;                        // All ranks know it.
   std::string leave_reason_;                     // Why the group is to leave, as far as this rank knows.

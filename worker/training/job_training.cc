@@ -38,6 +38,28 @@ GroupStepOptions GroupStepOf(const v1::CollectivesSpec& spec) {
   return options;
 }
 
+absl::Status CheckGenerations(const v1::GroupStart& start) {
+  if (start.incarnation() < start.first_incarnation()) {
+    return Bad("incarnation", absl::StrCat(start.incarnation()), absl::StrCat("at least ", start.first_incarnation()));
+  }
+  uint64_t last = 0;
+  for (const v1::Generation& generation : start.earlier()) {
+    if (generation.first_step() < last || generation.groups().empty()) {
+      return Bad(
+          "earlier",
+          absl::StrCat("a generation of ", generation.groups_size(), " groups from step ", generation.first_step()),
+          absl::StrCat("at least 1 group, from step ", last, " on"));
+    }
+    last = generation.first_step();
+    for (const v1::GenerationGroup& group : generation.groups()) {
+      if (group.ranks() == 0) return Bad("earlier", "a group without ranks", "at least 1 rank");
+      last = std::max(last, group.last_step());
+    }
+  }
+  if (start.first_step() >= last) return absl::OkStatus();
+  return Bad("first_step", absl::StrCat(start.first_step()), absl::StrCat("at least ", last));
+}
+
 v1::Sender SenderOf(const v1::GroupStart& start, int rank) {
   v1::Sender sender;
   sender.set_job_id(start.job_id());
@@ -46,6 +68,12 @@ v1::Sender SenderOf(const v1::GroupStart& start, int rank) {
   sender.set_incarnation(start.incarnation());
   sender.set_job_key(start.job_key());
   return sender;
+}
+
+// Returns the step after which `epochs` passes over the data are done, to the nearest step.
+uint64_t StepAfter(double epochs, const v1::GroupStart& start, const RankNumbers& numbers) {
+  const double left = std::max(0.0, epochs - numbers.first_epoch);
+  return start.first_step() + static_cast<uint64_t>(std::llround(left * static_cast<double>(numbers.steps_per_epoch)));
 }
 
 }  // namespace
@@ -75,6 +103,7 @@ absl::Status CheckStart(const v1::GroupStart& start, int ranks) {
     return Bad("job.groups.ranks", absl::StrCat(expected), absl::StrCat("the ", ranks, " ranks that were started"));
   }
   if (!start.servers().empty() && start.incarnation() == 0) return Bad("incarnation", "0", "at least 1");
+  if (absl::Status status = CheckGenerations(start); !status.ok()) return status;
   const std::vector<JobProblem> problems = CheckJob(job);
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -96,11 +125,16 @@ absl::StatusOr<GroupTrainingOptions> TrainingOptionsOf(const v1::GroupStart& sta
   options.slices = FewestRanks(job);
   options.state_interval = absl::Seconds(job.train().state_seconds());
   options.sender = SenderOf(start, numbers.rank);
+  options.first_step = start.first_step();
+  options.first_incarnation = start.first_incarnation();
+  options.is_new = start.is_new();
   options.rhythm.interval = averaging.interval();
   options.adapts_interval = averaging.interval_auto();
   options.rhythm.delay = averaging.delay();
   options.rhythm.fragments = averaging.fragments();
-  options.rhythm.each_step_until = averaging.post_local_epochs() * numbers.steps_per_epoch;
+  if (averaging.post_local_epochs() > numbers.first_epoch) {
+    options.rhythm.each_step_until = StepAfter(averaging.post_local_epochs(), start, numbers);
+  }
   options.interval_time = absl::Seconds(averaging.interval_seconds());
   options.encoding = *encoding;
   if (WaitsForOthers(options.rule)) options.grace = absl::Seconds(averaging.grace_seconds());
@@ -127,7 +161,8 @@ std::unique_ptr<DialedCenter> DialCenter(const v1::GroupStart& start, const v1::
   if (start.servers().empty()) return nullptr;
   CenterOptions options;
   options.sender = SenderOf(start, numbers.rank);
-  options.job = ShardJob(job, {numbers.steps_per_epoch, layout.parameter_values(), numbers.steps_total});
+  options.job = ShardJob(job, {numbers.steps_per_epoch, layout.parameter_values(), numbers.steps_total,
+                               start.first_incarnation(), start.first_step(), numbers.first_epoch});
   options.layout = layout;
   options.model = model;
   options.partition = Partition(layout.values());

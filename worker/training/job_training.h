@@ -49,6 +49,7 @@ struct RankNumbers {
   uint64_t steps_per_epoch = 0;  // Steps of a group in an epoch; 0: not known.
   // Steps of a group's whole training, as the user's program says; 0: not known. Unset: train.epochs epochs.
   std::optional<uint64_t> steps_total = std::nullopt;
+  double first_epoch = 0;  // Passes over the data before GroupStart.first_step; >= 0.
 };
 
 // Returns the options with which the group trains. `job` is the start's job with its defaults (FillDefaults). The
