@@ -162,6 +162,15 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::CancelJob(const std::string& jo
   return response.job();
 }
 
+absl::StatusOr<v1::JobStatus> CoordinatorClient::ScaleJob(const v1::ScaleJobRequest& scale) {
+  grpc::ClientContext context;
+  SetDeadline(context, call_limit_);
+  v1::ScaleJobResponse response;
+  const absl::Status status = FromGrpc(stub_->ScaleJob(&context, scale, &response));
+  if (!status.ok()) return ExplainAbout(scale.job_id(), status);
+  return response.job();
+}
+
 absl::StatusOr<v1::JobStatus> CoordinatorClient::ForgetJob(const std::string& job_id) {
   grpc::ClientContext context;
   SetDeadline(context, call_limit_);

@@ -104,6 +104,15 @@ grpc::Status FakeCoordinatorService::CancelJob(grpc::ServerContext*, const v1::C
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinatorService::ScaleJob(grpc::ServerContext*, const v1::ScaleJobRequest* request,
+                                              v1::ScaleJobResponse* response) {
+  const auto found = jobs.find(request->job_id());
+  if (found == jobs.end()) return NoSuchJob(request->job_id());
+  scaled.push_back(*request);
+  *response->mutable_job() = found->second.back();
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinatorService::ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
                                                v1::ForgetJobResponse* response) {
   const auto found = jobs.find(request->job_id());

@@ -55,6 +55,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
                          v1::ListNodesResponse* response) override;
   // Knows the workers in `nodes`.
+  grpc::Status ScaleJob(grpc::ServerContext*, const v1::ScaleJobRequest* request,
+                        v1::ScaleJobResponse* response) override;
   grpc::Status DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
                            v1::DrainWorkerResponse* response) override;
 
@@ -73,6 +75,7 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
 
   mutable absl::Mutex mutex;
   std::vector<v1::SubmitRequest> submitted ABSL_GUARDED_BY(mutex);
+  std::vector<v1::ScaleJobRequest> scaled;
   int watches ABSL_GUARDED_BY(mutex) = 0;
 };
 

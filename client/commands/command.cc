@@ -136,6 +136,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddTopCommand(program, invocation);
   AddLogsCommand(program, invocation);
   AddCancelCommand(program, invocation);
+  AddScaleCommand(program, invocation);
   AddForgetCommand(program, invocation);
   AddNodesCommand(program, invocation);
   AddDoctorCommand(program, invocation);

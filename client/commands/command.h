@@ -78,6 +78,7 @@ void AddCancelCommand(Command& program, Invocation& invocation);
 void AddForgetCommand(Command& program, Invocation& invocation);
 void AddNodesCommand(Command& program, Invocation& invocation);
 void AddDoctorCommand(Command& program, Invocation& invocation);
+void AddScaleCommand(Command& program, Invocation& invocation);
 void AddDrainCommand(Command& program, Invocation& invocation);
 void AddProfileCommand(Command& program, Invocation& invocation);
 void AddMetricsCommand(Command& program, Invocation& invocation);

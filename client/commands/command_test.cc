@@ -269,6 +269,21 @@ TEST_F(CommandTest, Top) {
   }
 }
 
+// `scale` sends the new number of groups, and of which kind.
+TEST_F(CommandTest, Scale) {
+  coordinator_.jobs["fashion-1"].emplace_back().set_job_id("fashion-1");
+  EXPECT_EQ(Run({"scale", "fashion-1", "--groups=3"}).out,
+            "fashion-1: 3 groups from the next exchange on; `hooke watch fashion-1` shows it\n");
+  EXPECT_EQ(Run({"scale", "fashion-1", "--groups=1", "--site=cloud"}).out,
+            "fashion-1: 1 group at cloud from the next exchange on; `hooke watch fashion-1` shows it\n");
+  ASSERT_EQ(coordinator_.scaled.size(), 2u);
+  EXPECT_EQ(coordinator_.scaled[0].groups(), 3u);
+  EXPECT_EQ(coordinator_.scaled[1].site(), "cloud");
+  EXPECT_EQ(Run({"scale", "fashion-1"}).exit_code, 2);
+  EXPECT_EQ(Run({"scale", "fashion-1", "--groups=0"}).exit_code, 2);
+  EXPECT_EQ(Run({"scale", "fashion-2", "--groups=2"}).exit_code, 1);
+}
+
 // `drain` says what becomes of the worker and its groups. A name that no worker has gets the nearest one.
 TEST_F(CommandTest, Drain) {
   v1::NodeStatus& node = coordinator_.nodes.emplace_back();

@@ -248,6 +248,11 @@ void ClusterState::ApplyJobDecision(Job& job, Instant now) {
     GroupRecord evaluation;
     evaluation.group = static_cast<uint32_t>(job.record.groups.size());
     evaluation.task = v1::GroupStart::EVALUATE;
+    // A group of an earlier generation may have had its number. No start is to have the incarnation of another one.
+    for (const GroupRecord& group : job.record.groups) {
+      evaluation.incarnation =
+          std::max(evaluation.incarnation, job.record.generations.earlier.empty() ? 0 : group.incarnation);
+    }
     evaluation.reason = "all groups have just finished";
     job.record.groups.push_back(std::move(evaluation));
     job.live.emplace_back();

@@ -14,6 +14,7 @@
 // - cluster_state_place.cc: the placement of groups.
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
 // - cluster_state_drain.cc: workers that users drain.
+// - cluster_state_scale.cc: jobs whose number of groups changes.
 // - cluster_state_avoid.cc: workers on which groups die.
 // - cluster_state_stragglers.cc: groups that are slower than their peers.
 // - cluster_state_sites.cc: sites that get their workers from a batch system.
@@ -73,6 +74,8 @@ class ClusterState {
   static constexpr size_t kNoticesMax = 20;
   // Limit for the number of workers. Servers have a limit of the same size.
   static constexpr size_t kNodesMax = 16384;
+  // Why groups leave when their job's number of groups changes.
+  static constexpr char kLeavesToScale[] = "the number of groups changes";
   static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
   // The workers of running groups have one lease from `now` on to connect again. New jobs get higher numbers than those
@@ -97,6 +100,10 @@ class ClusterState {
   void EndSubmit(const JobRecord& job, bool stored, Instant now);
   // Cancels the job and stops its groups. A job that has ended stays as it is. NOT_FOUND: no such job.
   absl::Status Cancel(const std::string& job_id, Instant now);
+
+  // Changes the number of a job's groups. Returns before the present ones have left. Errors are those of
+  // Coordinator.ScaleJob (proto/coordinator.proto).
+  absl::Status Scale(const v1::ScaleJobRequest& request, Instant now);
 
   // Forgets a job that has ended. NOT_FOUND: no such job. FAILED_PRECONDITION: it has not ended.
   absl::Status Forget(const std::string& job_id, Instant now);
@@ -392,10 +399,15 @@ class ClusterState {
   std::string SiteText(const Job& job, uint32_t group, Instant now) const;
 
   // cluster_state_drain.cc
-  // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW. Idempotent.
+  // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW, and those of jobs whose
+  // number of groups changes. Idempotent.
   void AskToLeave(const Worker& worker, Instant now);
   // Takes the end of a group that was told to leave its workers.
   void Leave(Job& job, GroupRecord& group, Instant now);
+  // cluster_state_scale.cc
+  // Begins the next generation if one is wanted and no group is placed. It replaces all of the job's groups, so only
+  // Place calls it.
+  void BeginGenerationIfDue(Job& job, Instant now);
   // cluster_state_stragglers.cc
   void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.

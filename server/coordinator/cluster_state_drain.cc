@@ -39,11 +39,12 @@ void ClusterState::AskToLeave(const Worker& worker, Instant now) {
       const bool told = !live.leaves.empty();
       if (worker.ends) live.leaves = absl::StrCat("worker ", worker.name, " ends");
       if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
+      if (job.record.generations.wanted.has_value()) live.leaves = kLeavesToScale;
       if (live.leaves.empty()) continue;
       // Sent again after a reconnect, because the worker may not have got it.
       StopParts(job, group, live.leaves, StopHow::kLeave);
       if (told) continue;
-      Log(job, absl::StrCat("group ", group.group, " leaves, to start on another worker: ", live.leaves), now);
+      Log(job, absl::StrCat("group ", group.group, " leaves: ", live.leaves), now);
     }
   }
 }
@@ -51,7 +52,9 @@ void ClusterState::AskToLeave(const Worker& worker, Instant now) {
 void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {
   LiveGroup& live = job.live[group.group];
   group.state = v1::GROUP_STATE_WAITING;
-  group.reason = absl::StrCat(live.leaves, "; starts again as start ", group.incarnation + 1);
+  const bool starts_again = !job.record.generations.wanted.has_value();
+  group.reason =
+      absl::StrCat(live.leaves, starts_again ? absl::StrCat("; starts again as start ", group.incarnation + 1) : "");
   live.retry_at = now.steady;
   PlaceSoon();
   live.silences.clear();

@@ -182,7 +182,10 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   live.has_progress = true;
   Changed(job);
   const bool trains = group.task == v1::GroupStart::TRAIN;
-  if (trains) live.furthest_step = std::max(live.furthest_step, progress.step());
+  if (trains) {
+    live.furthest_step = std::max(live.furthest_step, progress.step());
+    group.exchanged_step = std::max(group.exchanged_step, std::min(progress.exchanged_step(), progress.step()));
+  }
   const bool works = trains ? progress.phase() > v1::RankProgress::ATTACHING && progress.step() > 0
                             : progress.phase() >= v1::RankProgress::EVALUATING;
   if (!works) return;

@@ -110,6 +110,11 @@ v1::StartGroupCommand ClusterState::StartMessage(const Job& job, const GroupReco
   start->set_task(group.task);
   for (const JobServer& server : job.record.servers) start->add_servers(server.address);
   start->set_job_key(job.record.submission_id);
+  const Generations& generations = job.record.generations;
+  start->mutable_earlier()->Assign(generations.earlier.begin(), generations.earlier.end());
+  start->set_first_step(generations.first_step);
+  start->set_first_incarnation(generations.first_incarnation);
+  start->set_is_new(group.is_new);
   if (group.parts.size() < 2) return message;
   for (const GroupPart& part : group.parts) {
     v1::GroupPart* sent = message.add_parts();

@@ -27,15 +27,19 @@ void ClusterState::Place(Instant now) {
   std::vector<WaitingGroup> queue;
   place_at_ = now.steady + kPlaceAgain;
   for (Job* job : UnfinishedInOrder()) {
-    std::string no_servers;
+    BeginGenerationIfDue(*job, now);
+    std::string not_yet;
     if (job->record.servers.empty()) {
       ServerChoice choice = ChooseServersFor(*job, now);
-      if (choice.servers.empty()) no_servers = std::move(choice.reason);
+      if (choice.servers.empty()) not_yet = std::move(choice.reason);
+    }
+    if (job->record.generations.wanted.has_value()) {
+      not_yet = "the job's other groups leave first, because the number of groups changes";
     }
     for (const GroupRecord& group : job->record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;
-      waiting.push_back({job, group.group, no_servers});
-      if (!no_servers.empty()) continue;
+      waiting.push_back({job, group.group, not_yet});
+      if (!not_yet.empty()) continue;
       const absl::Duration retry_at = job->live[group.group].retry_at;
       if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
       WaitingGroup& one = queue.emplace_back(WaitingGroupOf(*job, group.group));

@@ -75,6 +75,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   status.set_state(record.state);
   status.set_reason(record.reason);
   if (record.state == v1::JOB_STATE_QUEUED) status.set_queue_position(job.queue_position);
+  status.set_generation(static_cast<uint32_t>(record.generations.earlier.size() + 1));
   status.set_submitted_unix_ms(record.submitted_unix_ms);
   status.set_started_unix_ms(record.started_unix_ms);
   status.set_first_step_unix_ms(record.first_step_unix_ms);

@@ -110,6 +110,19 @@ absl::StatusOr<v1::JobStatus> Coordinator::Cancel(const std::string& job_id, Ins
   return Status(job_id, now);
 }
 
+absl::StatusOr<v1::JobStatus> Coordinator::Scale(const v1::ScaleJobRequest& request, Instant now) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status status = state_.Scale(request, now); !status.ok()) return status;
+    Apply(now);
+  }
+  AfterChange();
+  absl::Status stored = AwaitStored(
+      request.job_id(), {absl::StrCat("job ", request.job_id(), " changes its number of groups"), "say it again"});
+  if (!stored.ok()) return stored;
+  return Status(request.job_id(), now);
+}
+
 absl::StatusOr<v1::JobStatus> Coordinator::Forget(const std::string& job_id, Instant now) {
   absl::StatusOr<v1::JobStatus> last;
   {

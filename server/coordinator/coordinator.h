@@ -94,6 +94,9 @@ class Coordinator {
   // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
   // not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
+  // Changes the number of the job's groups. Returns the job's status once that is stored; its present groups then still
+  // have to leave. Errors are those of ClusterState::Scale and of the store.
+  absl::StatusOr<v1::JobStatus> Scale(const v1::ScaleJobRequest& request, Instant now);
   // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once the removal is
   // stored; only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store.
   // After an error of the store the job is gone, but a coordinator that restarts before the store recovers knows it

@@ -144,6 +144,14 @@ grpc::Status CoordinatorService::CancelJob(grpc::ServerContext*, const v1::Cance
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorService::ScaleJob(grpc::ServerContext*, const v1::ScaleJobRequest* request,
+                                          v1::ScaleJobResponse* response) {
+  absl::StatusOr<v1::JobStatus> job = coordinator_.Scale(*request, options_.clock());
+  if (!job.ok()) return ToGrpc(job.status());
+  *response->mutable_job() = *std::move(job);
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorService::ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
                                            v1::ForgetJobResponse* response) {
   absl::StatusOr<v1::JobStatus> job = coordinator_.Forget(request->job_id(), options_.clock());

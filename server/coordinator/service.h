@@ -85,6 +85,8 @@ class CoordinatorService final : private WorkerSessions::Service {
                            grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override;
+  grpc::Status ScaleJob(grpc::ServerContext* context, const v1::ScaleJobRequest* request,
+                        v1::ScaleJobResponse* response) override;
   grpc::Status ForgetJob(grpc::ServerContext* context, const v1::ForgetJobRequest* request,
                          v1::ForgetJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest* request,

@@ -20,6 +20,10 @@ JobRecord FullJob(uint64_t number) {
   job.ended_unix_ms = 4;
   job.servers = {{"id1", "b:1"}, {"", "a:2"}};
   job.center.emplace().set_accuracy(0.9);
+  job.generations.wanted.emplace().set_count(3);
+  job.generations.earlier.emplace_back().add_groups()->set_last_step(77);
+  job.generations.first_step = 78;
+  job.generations.first_incarnation = 5;
   for (uint32_t i = 0; i < 3; ++i) {
     GroupRecord group;
     group.group = i;
@@ -36,6 +40,8 @@ JobRecord FullJob(uint64_t number) {
     group.failures = i;
     group.best_step = 100 + i;
     group.evaluated = i == 2;
+    group.is_new = i == 1;
+    group.exchanged_step = 90 + i;
     job.groups.push_back(group);
   }
   return job;
@@ -46,6 +52,10 @@ std::string TextOf(const JobRecord& job) {
                                   "|", job.state, "|", job.reason, "|", job.submitted_unix_ms, "|", job.started_unix_ms,
                                   "|", job.first_step_unix_ms, "|", job.ended_unix_ms, "|",
                                   job.center.has_value() ? job.center->ShortDebugString() : "none");
+  const Generations& generations = job.generations;
+  absl::StrAppend(&text, "|", generations.wanted.has_value() ? generations.wanted->ShortDebugString() : "none", "|",
+                  generations.first_step, "|", generations.first_incarnation);
+  for (const v1::Generation& earlier : generations.earlier) absl::StrAppend(&text, "|", earlier.ShortDebugString());
   for (const JobServer& server : job.servers) absl::StrAppend(&text, "|", server.id, "@", server.address);
   for (const GroupRecord& g : job.groups) {
     absl::StrAppend(&text, "\n", g.group, "|", g.task, "|", g.state, "|", g.reason, "|", g.site, "|");
@@ -53,7 +63,8 @@ std::string TextOf(const JobRecord& job) {
       absl::StrAppend(&text, p.worker, "|", p.first_rank, "|", p.ranks, "|", p.address, "|", p.last_event, "|", p.ended,
                       "|");
     }
-    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated);
+    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.is_new, "|",
+                    g.exchanged_step);
   }
   return text;
 }

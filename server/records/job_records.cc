@@ -61,6 +61,8 @@ stored::Group ToMessage(const GroupRecord& group) {
   message.set_failures(group.failures);
   message.set_best_step(group.best_step);
   message.set_evaluated(group.evaluated);
+  message.set_is_new(group.is_new);
+  message.set_exchanged_step(group.exchanged_step);
   return message;
 }
 
@@ -90,6 +92,8 @@ absl::Status AddGroup(absl::string_view key, absl::string_view value, JobRecord&
   group.failures = message.failures();
   group.best_step = message.best_step();
   group.evaluated = message.evaluated();
+  group.is_new = message.is_new();
+  group.exchanged_step = message.exchanged_step();
   job.groups.push_back(std::move(group));
   return absl::OkStatus();
 }
@@ -113,7 +117,21 @@ absl::Status SetState(absl::string_view key, absl::string_view value, JobRecord&
   job.first_step_unix_ms = message.first_step_unix_ms();
   job.ended_unix_ms = message.ended_unix_ms();
   if (message.has_center()) job.center = message.center();
+  const stored::Generations& generations = message.generations();
+  if (generations.has_wanted()) job.generations.wanted = generations.wanted();
+  job.generations.earlier.assign(generations.earlier().begin(), generations.earlier().end());
+  job.generations.first_step = generations.first_step();
+  job.generations.first_incarnation = generations.first_incarnation();
   return absl::OkStatus();
+}
+
+void AddGenerations(const Generations& from, stored::State& state) {
+  if (!from.wanted.has_value() && from.earlier.empty()) return;
+  stored::Generations& generations = *state.mutable_generations();
+  if (from.wanted.has_value()) *generations.mutable_wanted() = *from.wanted;
+  for (const v1::Generation& earlier : from.earlier) *generations.add_earlier() = earlier;
+  generations.set_first_step(from.first_step);
+  generations.set_first_incarnation(from.first_incarnation);
 }
 
 absl::Status SetSubmission(absl::string_view key, absl::string_view value, JobRecord& job) {
@@ -145,6 +163,9 @@ absl::Status CheckFormat(absl::string_view value) {
 }
 
 std::string JobPrefix(uint64_t number) { return absl::StrFormat("%s%020d/", kJobsPrefix, number); }
+bool IsGroupKey(uint64_t number, absl::string_view key) {
+  return absl::StartsWith(key, absl::StrCat(JobPrefix(number), kGroup));
+}
 std::string HistoryPrefix(uint64_t number) { return absl::StrFormat("%s%020d/", kHistoriesPrefix, number); }
 
 Records RecordsOf(const JobRecord& job) {
@@ -160,6 +181,7 @@ Records RecordsOf(const JobRecord& job) {
   state.set_first_step_unix_ms(job.first_step_unix_ms);
   state.set_ended_unix_ms(job.ended_unix_ms);
   if (job.center.has_value()) *state.mutable_center() = *job.center;
+  AddGenerations(job.generations, state);
   stored::ServerList servers;
   for (const JobServer& server : job.servers) {
     stored::Server* stored = servers.add_servers();

@@ -43,6 +43,8 @@ absl::Status CheckFormat(absl::string_view value);
 
 // The prefix of the keys of all records of a job. It has the same length for all jobs.
 std::string JobPrefix(uint64_t number);
+// Returns whether the key is that of a group of the job.
+bool IsGroupKey(uint64_t number, absl::string_view key);
 // The prefix of the keys of a job's history. The jobs are loaded without their histories.
 std::string HistoryPrefix(uint64_t number);
 // Returns all records of the job. A job never loses groups, so these replace all earlier records of the job.

@@ -96,7 +96,12 @@ absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const 
     Records records = RecordsOf(job);
     absl::Status status = store_->Scan(JobPrefix(job.number), [&](absl::string_view key, absl::string_view value) {
       const auto same = records.find(key);
-      if (same != records.end() && same->second == value) records.erase(same);
+      if (same == records.end()) {
+        // The job has fewer groups than before.
+        if (IsGroupKey(job.number, key)) changes.removed.emplace_back(key);
+      } else if (same->second == value) {
+        records.erase(same);
+      }
       return absl::OkStatus();
     });
     if (!status.ok()) return status;

@@ -67,6 +67,18 @@ struct GroupRecord {
   uint32_t failures = 0;     // Failures and losses in a row without a new step.
   uint64_t best_step = 0;    // The furthest step known when it last ended or was lost.
   bool evaluated = false;    // The result of task EVALUATE has come.
+  bool is_new = false;       // GroupStart.is_new.
+  // The group's last step that counts if it never starts again in this generation (RankProgress.exchanged_step).
+  uint64_t exchanged_step = 0;
+};
+
+// The generations of a job. All fields are empty or 0 until a user changes the number of its groups.
+struct Generations {
+  // The groups of the next generation, which begins when all present ones have left; nullopt: none is to begin.
+  std::optional<v1::GroupsSpec> wanted;
+  std::vector<v1::Generation> earlier;  // As in GroupStart; so are the next two.
+  uint64_t first_step = 0;
+  uint32_t first_incarnation = 0;
 };
 
 // Returns the part of the group on this worker; null if there is none.
@@ -106,6 +118,7 @@ struct JobRecord {
   int64_t ended_unix_ms = 0;
   std::vector<JobServer> servers;  // By shard. Chosen when the first group is placed; empty before.
   std::optional<v1::CenterEvaluated> center;
+  Generations generations;
   std::vector<GroupRecord> groups;  // By index; the evaluating one comes last.
 };
 

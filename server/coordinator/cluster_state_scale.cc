@@ -1,0 +1,59 @@
+// ClusterState: jobs whose number of groups changes while they run. All groups leave first. Then a new generation
+// begins, whose groups divide the data that is left.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "job/group_kinds.h"
+#include "job/job_state.h"
+#include "server/coordinator/cluster_state.h"
+#include "server/coordinator/next_generation.h"
+
+namespace hooke {
+
+absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now) {
+  Job* job = FindJob(request.job_id());
+  if (job == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no job ", Shortened(request.job_id(), 80), ": `hooke jobs` lists them"));
+  }
+  JobRecord& record = job->record;
+  if (HasEnded(record.state) || record.state == v1::JOB_STATE_EVALUATING) {
+    return absl::FailedPreconditionError(absl::StrCat("the groups of job ", record.job_id, " have ended"));
+  }
+  v1::JobSpec present = record.spec;
+  if (record.generations.wanted.has_value()) present = WithGroups(present, *record.generations.wanted);
+  const absl::StatusOr<v1::GroupsSpec> groups = ScaledGroups(present, request.site(), request.groups());
+  if (!groups.ok()) return groups.status();
+  if (groups->SerializeAsString() == present.groups().SerializeAsString()) return absl::OkStatus();
+  record.generations.wanted = *groups;
+  Log(*job, absl::StrCat("a user changes the groups to ", GroupsText(WithGroups(present, *groups))), now);
+  Store(*job);
+  for (const auto& [name, worker] : workers_) AskToLeave(worker, now);
+  Place(now);
+  return absl::OkStatus();
+}
+
+void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
+  JobRecord& record = job.record;
+  if (!record.generations.wanted.has_value() || HasEnded(record.state)) return;
+  if (record.state == v1::JOB_STATE_EVALUATING) {
+    record.generations.wanted.reset();
+    return Notice(job, "all groups had finished before their number could change", now);
+  }
+  const auto is_placed = [](const GroupRecord& group) { return IsPlaced(group.state); };
+  if (std::any_of(record.groups.begin(), record.groups.end(), is_placed)) return;
+  BeginGeneration(record);
+  job.live.clear();
+  job.live.resize(record.groups.size());
+  for (const GroupRecord& group : record.groups) job.live[group.group].furthest_step = group.best_step;
+  Notice(job,
+         absl::StrCat("generation ", record.generations.earlier.size() + 1, ": ", GroupsText(record.spec),
+                      record.generations.earlier.empty()
+                          ? ""
+                          : absl::StrCat(" divide what is left, from step ", record.generations.first_step)),
+         now);
+  Store(job);
+  PlaceSoon();
+}
+
+}  // namespace hooke

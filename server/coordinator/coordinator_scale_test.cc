@@ -1,0 +1,162 @@
+// Jobs whose number of groups changes: who leaves, when the next generation begins, and what its groups are told.
+
+#include <gmock/gmock.h>
+
+#include "server/coordinator/coordinator_fixture.h"
+
+namespace hooke {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class CoordinatorScaleTest : public CoordinatorFixture {
+ protected:
+  absl::Status Scale(const std::string& job_id, uint32_t groups) {
+    v1::ScaleJobRequest request;
+    request.set_job_id(job_id);
+    request.set_groups(groups);
+    return coordinator_->Scale(request, now_).status();
+  }
+  void Exchanged(FakeWorker& worker, const GroupKey& key, uint64_t step) {
+    v1::RankEvent event;
+    event.mutable_progress()->set_step(step);
+    event.mutable_progress()->set_exchanged_step(step);
+    event.mutable_progress()->set_phase(v1::RankProgress::COMPUTE);
+    worker.Send(key, 0, event, now_);
+  }
+};
+
+// Two groups leave. Only when both have ended do the three groups of the next generation start.
+TEST_F(CoordinatorScaleTest, AllLeaveBeforeTheNextGenerationBegins) {
+  FakeWorker w1("w1", 2);
+  FakeWorker w2("w2", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1, &w2});
+  ASSERT_EQ(w1.running().size() + w2.running().size(), 2u);
+  FakeWorker& of0 = w1.running().count({id, 0, 1}) > 0 ? w1 : w2;
+  FakeWorker& of1 = w1.running().count({id, 1, 1}) > 0 ? w1 : w2;
+  Exchanged(of0, {id, 0, 1}, 40);
+  Exchanged(of1, {id, 1, 1}, 32);
+  ASSERT_TRUE(Scale(id, 3).ok());
+  ASSERT_TRUE(Scale(id, 3).ok()) << "the same once more";
+  w1.Receive(now_, /*linger=*/true);
+  w2.Receive(now_, /*linger=*/true);
+  EXPECT_GE(w1.leaves() + w2.leaves(), 2u);
+  of0.End({id, 0, 1}, absl::CancelledError("left"), now_);
+  Pass(absl::Seconds(1), {});
+  EXPECT_THAT(Status(id).groups(), SizeIs(2)) << "group 1 has not left yet";
+  EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("the number of groups changes"));
+  of1.End({id, 1, 1}, absl::CancelledError("left"), now_);
+  Pass(absl::Seconds(1), {&w1, &w2});
+  const v1::JobStatus status = Status(id);
+  ASSERT_THAT(status.groups(), SizeIs(3));
+  EXPECT_EQ(status.generation(), 2u);
+  EXPECT_EQ(status.spec().groups().count(), 3u);
+  size_t started = 0;
+  for (const FakeWorker* worker : {&w1, &w2}) {
+    for (const auto& [key, run] : worker->running()) {
+      ++started;
+      const v1::GroupStart& start = run.start.group();
+      EXPECT_EQ(key.incarnation, 2u);
+      EXPECT_EQ(start.first_incarnation(), 2u);
+      EXPECT_EQ(start.first_step(), 40u);
+      ASSERT_THAT(start.earlier(), SizeIs(1));
+      EXPECT_EQ(start.earlier(0).groups(1).last_step(), 32u);
+      EXPECT_EQ(start.is_new(), key.group == 2);
+      EXPECT_EQ(start.job().groups().count(), 3u);
+    }
+  }
+  EXPECT_EQ(started, 3u);
+  EXPECT_THAT(Log(id), HasSubstr("generation 2: 3 groups x 1 rank divide what is left, from step 40"));
+}
+
+// The wish is stored: a coordinator that restarts before the groups have left asks them again.
+TEST_F(CoordinatorScaleTest, HoldsOverARestart) {
+  FakeWorker w1("w1", 4);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(2));
+  ASSERT_TRUE(Scale(id, 1).ok());
+  Restart();
+  Pass(absl::Seconds(1), {});
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  Pass(absl::Seconds(3), {&w1});
+  EXPECT_THAT(Status(id).groups(), SizeIs(1));
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  EXPECT_EQ(w1.running().begin()->first, (GroupKey{id, 0, 2}));
+  const std::vector<JobRecord> stored = Stored();
+  ASSERT_THAT(stored, SizeIs(1));
+  EXPECT_THAT(stored[0].groups, SizeIs(1)) << "the record of group 1 is removed";
+  Restart();
+  EXPECT_THAT(Status(id).groups(), SizeIs(1));
+  EXPECT_EQ(Status(id).generation(), 2u);
+}
+
+// A group whose worker is lost does not leave; the loss ends it as well. Its last exchange counts.
+TEST_F(CoordinatorScaleTest, ALostGroupDoesNotHoldUpTheOthers) {
+  FakeWorker w1("w1", 1);
+  FakeWorker w2("w2", 1);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1, &w2});
+  ASSERT_THAT(w2.running(), SizeIs(1));
+  Exchanged(w2, w2.running().begin()->first, 16);
+  w2.Disconnect(now_);
+  ASSERT_TRUE(Scale(id, 1).ok());
+  Pass(absl::Seconds(30), {&w1});
+  EXPECT_THAT(Status(id).groups(), SizeIs(1));
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  EXPECT_EQ(w1.running().begin()->second.start.group().first_step(), 16u);
+}
+
+TEST_F(CoordinatorScaleTest, AJobThatWaitsJustHasOtherGroups) {
+  const std::string id = Submit({2, 1});
+  ASSERT_TRUE(Scale(id, 4).ok());
+  Pass(absl::Seconds(1), {});
+  EXPECT_THAT(Status(id).groups(), SizeIs(4));
+  EXPECT_EQ(Status(id).generation(), 1u);
+  FakeWorker w1("w1", 4);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(4));
+  EXPECT_EQ(w1.running().begin()->second.start.group().first_incarnation(), 0u);
+}
+
+TEST_F(CoordinatorScaleTest, OnlyJobsWhoseGroupsTrain) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 1});
+  EXPECT_EQ(Scale("mars-7", 2).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Scale(id, 0).code(), absl::StatusCode::kInvalidArgument);
+  Pass(absl::Seconds(1), {&w1});
+  w1.End({id, 0, 1}, absl::OkStatus(), now_);
+  EXPECT_EQ(Scale(id, 2).code(), absl::StatusCode::kFailedPrecondition) << "it evaluates";
+  ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
+  EXPECT_EQ(Scale(id, 2).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// Groups that finish before they hear of the wish end the job as ever. The evaluation's number was another group's.
+TEST_F(CoordinatorScaleTest, GroupsThatFinishFirstEndTheJob) {
+  FakeWorker w1("w1", 3);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_TRUE(Scale(id, 1).ok());
+  Pass(absl::Seconds(2), {&w1});
+  ASSERT_EQ(Status(id).generation(), 2u);
+  ASSERT_TRUE(Scale(id, 3).ok());
+  w1.End({id, 0, 2}, absl::OkStatus(), now_);
+  Pass(absl::Seconds(1), {&w1});
+  EXPECT_EQ(Status(id).state(), v1::JOB_STATE_EVALUATING);
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  EXPECT_EQ(w1.running().begin()->first, (GroupKey{id, 1, 3})) << "start 1 of group 1 was in generation 1";
+  EXPECT_THAT(Log(id), HasSubstr("all groups had finished before their number could change"));
+}
+
+}  // namespace
+}  // namespace hooke

@@ -1,0 +1,130 @@
+#include "server/coordinator/next_generation.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "job/command.h"
+#include "job/group_kinds.h"
+#include "job/job_check.h"
+#include "job/job_defaults.h"
+
+namespace hooke {
+namespace {
+
+double DefaultAlpha(const v1::GroupsSpec& groups) {
+  v1::JobSpec job;
+  *job.mutable_groups() = groups;
+  return FillDefaults(job).averaging().alpha();
+}
+
+std::string SitesText(const v1::JobSpec& job) {
+  std::string text;
+  for (const v1::GroupKind& kind : KindsOf(job)) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", kind.site().empty() ? "any site" : kind.site());
+  }
+  return text;
+}
+
+// Returns for each group of `job` its number before, or nullopt if it is new.
+std::vector<std::optional<uint32_t>> NumbersBefore(const v1::JobSpec& before, const v1::JobSpec& job) {
+  std::vector<std::optional<uint32_t>> numbers;
+  const std::vector<v1::GroupKind> old_kinds = KindsOf(before);
+  const std::vector<v1::GroupKind> kinds = KindsOf(job);
+  uint32_t first = 0;
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (uint32_t i = 0; i < kinds[kind].count(); ++i) {
+      numbers.push_back(i < old_kinds[kind].count() ? std::optional<uint32_t>(first + i) : std::nullopt);
+    }
+    first += old_kinds[kind].count();
+  }
+  return numbers;
+}
+
+v1::Generation EndedGeneration(const JobRecord& job) {
+  v1::Generation generation;
+  generation.set_first_step(job.generations.first_step);
+  for (const GroupRecord& group : job.groups) {
+    const v1::GroupKind kind = KindOf(job.spec, group.group);
+    v1::GenerationGroup* ended = generation.add_groups();
+    ended->set_ranks(kind.ranks());
+    if (!HasCommand(job.spec)) ended->set_batch_size(kind.batch_size());
+    ended->set_last_step(std::max(group.exchanged_step, job.generations.first_step));
+  }
+  return generation;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::string& site, uint32_t count) {
+  if (job.averaging().rule() == v1::AveragingSpec::NONE) {
+    return absl::FailedPreconditionError(
+        "under averaging.rule `none` each group trains alone, so the work of groups that go would be lost");
+  }
+  if (count == 0) return absl::InvalidArgumentError("0 groups; at least 1 is needed. `hooke cancel` ends a job");
+  v1::GroupsSpec groups = job.groups();
+  if (!HasKinds(job)) {
+    if (!site.empty() && site != groups.site()) {
+      return absl::NotFoundError(
+          absl::StrCat("the job has no groups that run only at site ", site, "; they run at: ", SitesText(job)));
+    }
+    groups.set_count(count);
+  } else {
+    v1::GroupKind* found = nullptr;
+    for (v1::GroupKind& kind : *groups.mutable_kinds()) {
+      if (!site.empty() && kind.site() != site) continue;
+      if (found != nullptr) {
+        return absl::NotFoundError(absl::StrCat("the job has several kinds of groups", site.empty() ? "" : " at site ",
+                                                site, "; name the site of one: ", SitesText(job)));
+      }
+      found = &kind;
+    }
+    if (found == nullptr) {
+      return absl::NotFoundError(absl::StrCat("the job has no groups at site ", site, "; it has: ", SitesText(job)));
+    }
+    groups.set_count(groups.count() - found->count() + count);
+    found->set_count(count);
+  }
+  const std::vector<JobProblem> problems = CheckJob(WithGroups(job, groups));
+  if (problems.empty()) return groups;
+  return absl::InvalidArgumentError(
+      absl::StrCat(problems.front().key, " with ", count, " groups: ", problems.front().message));
+}
+
+v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups) {
+  const bool by_default = job.averaging().alpha() == DefaultAlpha(job.groups());
+  *job.mutable_groups() = groups;
+  if (by_default) job.mutable_averaging()->set_alpha(DefaultAlpha(groups));
+  return job;
+}
+
+void BeginGeneration(JobRecord& job) {
+  const v1::JobSpec spec = WithGroups(job.spec, *job.generations.wanted);
+  job.generations.wanted.reset();
+  uint32_t starts = 0;
+  for (const GroupRecord& group : job.groups) starts = std::max(starts, group.incarnation);
+  uint64_t first_step = job.generations.first_step;
+  if (starts > 0) {
+    v1::Generation ended = EndedGeneration(job);
+    for (const v1::GenerationGroup& group : ended.groups()) first_step = std::max(first_step, group.last_step());
+    job.generations.earlier.push_back(std::move(ended));
+    job.generations.first_step = first_step;
+    job.generations.first_incarnation = starts + 1;
+  }
+  std::vector<GroupRecord> groups;
+  for (const std::optional<uint32_t>& before : NumbersBefore(job.spec, spec)) {
+    GroupRecord& group = groups.emplace_back();
+    group.group = static_cast<uint32_t>(groups.size() - 1);
+    group.reason = "waits for a worker";
+    group.incarnation = starts;
+    group.best_step = group.exchanged_step = first_step;
+    // Servers keep the states of ranks under the number of their group.
+    group.is_new = starts > 0 && before != group.group;
+  }
+  job.groups = std::move(groups);
+  job.spec = spec;
+}
+
+}  // namespace hooke
