@@ -1,5 +1,5 @@
 // Many small clusters in virtual time, each from a seed. Workers die, hang, lose their streams and come back. The
-// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users drain
+// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users scale jobs and drain
 // workers. The invariants hold after every moment. Once the faults stop, every job ends.
 
 #include <gmock/gmock.h>
@@ -113,6 +113,12 @@ class Cluster {
       if (id.ok()) acknowledged_.insert(*id);
     }
     if (!acknowledged_.empty() && Chance(0.005)) (void)coordinator_->Cancel(*acknowledged_.begin(), now_);
+    if (!acknowledged_.empty() && Chance(0.02)) {
+      v1::ScaleJobRequest scale;
+      scale.set_job_id(*std::next(acknowledged_.begin(), Pick(acknowledged_.size()) - 1));
+      scale.set_groups(Pick(3));
+      (void)coordinator_->Scale(scale, now_);
+    }
     if (Chance(0.01)) DrainAll(Chance(0.5) ? v1::DRAIN_NOW : Chance(0.5) ? v1::DRAIN_FINISH : v1::DRAIN_NONE);
   }
 

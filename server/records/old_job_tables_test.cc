@@ -137,6 +137,12 @@ JobRecord JobOf(int format, uint64_t number) {
   for (JobServer& server : job.servers) server.id = format >= 2 ? server.id : "";
   if (format < 3) job.groups[1].parts = {{"w1", 0, 2, "", uint64_t{1} << 41}};
   job.groups[0].parts.clear();
+  // The old formats knew no generations.
+  job.generations = {};
+  for (GroupRecord& group : job.groups) {
+    group.is_new = false;
+    group.exchanged_step = 0;
+  }
   return job;
 }
 
