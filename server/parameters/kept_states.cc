@@ -258,6 +258,28 @@ absl::Status KeptStates::RemoveJob(absl::string_view job_id) {
   return absl::OkStatus();
 }
 
+absl::Status KeptStates::RemoveGroupsFrom(absl::string_view job_id, uint32_t group) {
+  std::vector<Key> keys;
+  std::shared_ptr<Job> job;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = jobs_.find(job_id);
+    if (found == jobs_.end()) return absl::OkStatus();
+    job = found->second;
+    for (auto file = job->files.lower_bound({group, 0, {}}); file != job->files.end(); ++file) {
+      keys.push_back(file->first);
+    }
+  }
+  for (const Key& key : keys) {
+    const auto& [of_group, rank, id] = key;
+    const std::string name = KeptStateName({std::string(job_id), of_group, rank}, id);
+    if (absl::Status status = options_.storage->Remove(name); !status.ok()) return status;
+    absl::MutexLock lock(&mutex_);
+    job->files.erase(key);
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::string> KeptStates::jobs() const {
   absl::MutexLock lock(&mutex_);
   std::vector<std::string> ids;

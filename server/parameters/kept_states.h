@@ -133,6 +133,9 @@ class KeptStates {
   // Removes all states of a job; writers that are at work fail. After an error call it again.
   absl::Status RemoveJob(absl::string_view job_id);
 
+  // Removes the job's states of groups with this number and higher ones. A state that is just being written stays.
+  absl::Status RemoveGroupsFrom(absl::string_view job_id, uint32_t group);
+
   std::vector<std::string> jobs() const;           // Jobs that have a state here, sorted.
   uint64_t bytes(absl::string_view job_id) const;  // Size of the job's states in storage.
 

@@ -20,46 +20,7 @@ absl::Status NoValues(absl::string_view job_id) {
       absl::StrCat("the center of job ", job_id, " has no values here yet; try again when its first group trains"));
 }
 
-v1::AttachResponse::State ToState(AttachAnswer answer) {
-  switch (answer) {
-    case AttachAnswer::kReady:
-      return v1::AttachResponse::READY;
-    case AttachAnswer::kInitialize:
-      return v1::AttachResponse::INITIALIZE;
-    case AttachAnswer::kWait:
-      break;
-  }
-  return v1::AttachResponse::WAIT;
-}
-
 }  // namespace
-
-absl::StatusOr<v1::AttachResponse> ParameterStore::Attach(absl::Time now, const v1::AttachRequest& request) {
-  absl::StatusOr<ShardPlan> plan = PlanShard(request, options_.block_values);
-  if (!plan.ok()) return plan.status();
-  if (absl::Status status = Load(plan->job_id); !status.ok()) return status;
-  absl::StatusOr<std::shared_ptr<Shard>> shard = FindOrCreate(*plan);
-  if (!shard.ok()) return shard.status();
-  if (absl::Status status = ComparePlans((*shard)->plan(), *plan); !status.ok()) return status;
-  const Speaker speaker = {request.sender().group(), request.sender().rank(), request.sender().incarnation()};
-  absl::StatusOr<Shard::Attached> attached = (*shard)->Attach(now, speaker, options_.initialize_lease);
-  if (!attached.ok()) return attached.status();
-  if (attached->changed) {
-    options_.logger->info("job {}: group {}, start {}, attaches: {}", plan->job_id, speaker.group, speaker.incarnation,
-                          attached->reason);
-  }
-  // The first snapshot may have failed. Try again now: no group should train against a center that a crash would lose.
-  if (attached->answer == AttachAnswer::kReady && !HasSnapshot(plan->job_id)) {
-    if (absl::Status status = Snapshot(plan->job_id, Due::kIfNone); !status.ok()) return status;
-  }
-  v1::AttachResponse response;
-  response.set_state(ToState(attached->answer));
-  response.set_last_sequence(attached->last_sequence);
-  response.set_block_values((*shard)->plan().partition.block_values());
-  response.set_window_blocks((*shard)->plan().window_blocks);
-  response.set_initialize_seconds(absl::ToDoubleSeconds(options_.initialize_lease));
-  return response;
-}
 
 absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::Find(const v1::Sender& sender) {
   while (true) {
@@ -124,9 +85,11 @@ absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterRe
   if (shard != nullptr) {
     if (!shard->initialized()) return NoValues(job_id);
     if (absl::Status status = to.header({&shard->plan(), shard->updates()}); !status.ok()) return status;
-    for (uint64_t block = 0; block < shard->blocks(); ++block) {
-      if (absl::Status status = to.block(shard->BlockRange(block).begin, shard->CopyBlock(block).values); !status.ok())
-        return status;
+    const uint64_t blocks = shard->blocks();  // Later generations have the same ones.
+    for (uint64_t block = 0; block < blocks; ++block) {
+      const absl::StatusOr<std::vector<float>> values = ReadBlock(job_id, block, shard);
+      if (!values.ok()) return values.status();
+      if (absl::Status status = to.block(shard->BlockRange(block).begin, *values); !status.ok()) return status;
     }
     return absl::OkStatus();
   }
@@ -140,6 +103,21 @@ absl::Status ParameterStore::ReadCenter(absl::string_view job_id, const CenterRe
     if (absl::Status status = to.block(plan.BlockRange(block).begin, copy->values); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<float>> ParameterStore::ReadBlock(absl::string_view job_id, uint64_t block,
+                                                             std::shared_ptr<Shard>& shard) {
+  while (true) {
+    std::vector<float> values = shard->CopyBlock(block).values;
+    if (!values.empty()) return values;
+    absl::MutexLock lock(&mutex_);
+    const auto found = jobs_.find(job_id);
+    if (found == jobs_.end() || !AwaitIdle(*found->second) || found->second->shard == nullptr) {
+      return absl::UnavailableError(
+          absl::StrCat("the center of job ", job_id, " changed its place while it was read; try again"));
+    }
+    shard = found->second->shard;
+  }
 }
 
 absl::Status ParameterStore::SnapshotChanged() {
@@ -160,6 +138,8 @@ absl::Status ParameterStore::Save(const v1::Sender& sender) {
     if (!shard.ok()) return shard.status();
     absl::Status status = CheckKey(job_id, (*shard)->plan().job.job_key(), sender.job_key());
     if (!status.ok()) return status;
+    const uint32_t first = (*shard)->plan().job.first_incarnation();
+    if (sender.incarnation() < first) return GenerationOver(job_id, first);
     if (!(*shard)->initialized()) return NoValues(job_id);
   }
   return Snapshot(job_id, Due::kIfChanged);
@@ -309,56 +289,6 @@ absl::Status ParameterStore::Snapshot(absl::string_view job_id, Due due) {
   return status;
 }
 
-absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::FindOrCreate(const ShardPlan& plan) {
-  std::shared_ptr<Job> job;
-  {
-    absl::MutexLock lock(&mutex_);
-    std::shared_ptr<Job>& entry = jobs_[plan.job_id];
-    if (entry != nullptr) {
-      job = entry;
-      const auto made = [&job]() { return !job->busy || job->shard != nullptr || job->sealed; };
-      if (!mutex_.AwaitWithTimeout(absl::Condition(&made), kJobBusyMax)) {
-        return absl::UnavailableError(
-            absl::StrCat("the shard of job ", plan.job_id, " is still being made; try again"));
-      }
-      if (job->sealed) {
-        if (absl::Status status = CompareKeys(job->key, plan); !status.ok()) return status;
-      }
-      return ShardOf(plan.job_id);
-    }
-    if (absl::Status status = ReserveMemory(plan); !status.ok()) {
-      jobs_.erase(plan.job_id);
-      return status;
-    }
-    job = entry = std::make_shared<Job>();
-    job->busy = true;
-    job->memory_bytes = plan.memory_bytes;
-    job->history = MakeHistory(plan.job_id, {});
-  }
-  absl::StatusOr<std::unique_ptr<Shard>> shard = Shard::Create(plan, options_.wait_clock);
-  absl::MutexLock lock(&mutex_);
-  job->busy = false;
-  if (!shard.ok()) {
-    center_bytes_ -= job->memory_bytes;
-    jobs_.erase(plan.job_id);
-    return shard.status();
-  }
-  if (stopping_) (*shard)->StopWaiting();
-  job->shard = *std::move(shard);
-  return job->shard;
-}
-
-absl::Status ParameterStore::ReserveMemory(const ShardPlan& plan) {
-  const uint64_t free_bytes = options_.max_center_bytes - center_bytes_;
-  if (plan.memory_bytes > free_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the shard of job ", plan.job_id, " needs ", plan.memory_bytes, " bytes; ", free_bytes, " of this server's ",
-        options_.max_center_bytes, " are free; raise --max-center-bytes or add servers"));
-  }
-  center_bytes_ += plan.memory_bytes;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::ShardOf(absl::string_view job_id) const {
   const auto found = jobs_.find(job_id);
   if (found == jobs_.end() || (found->second->shard == nullptr && !found->second->sealed && found->second->lost.ok())) {
@@ -389,12 +319,6 @@ absl::StatusOr<std::shared_ptr<ParameterStore::Job>> ParameterStore::Claim(absl:
 bool ParameterStore::AwaitIdle(const Job& job) const {
   const auto idle = [&job]() { return !job.busy; };
   return mutex_.AwaitWithTimeout(absl::Condition(&idle), kJobBusyMax);
-}
-
-bool ParameterStore::HasSnapshot(absl::string_view job_id) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(job_id);
-  return found != jobs_.end() && found->second->written_updates.has_value();
 }
 
 void ParameterStore::Release(Job& job) {

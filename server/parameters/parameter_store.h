@@ -7,7 +7,8 @@
 // Open reads no values, so it takes the same time for small and for large centers. A running job's shard is loaded by
 // the first caller who needs it, or by LoadRest; other callers wait for it, at most a minute.
 //
-// Sources: parameter_store.cc, and parameter_store_load.cc for the way from disk to memory.
+// Sources: parameter_store.cc, parameter_store_load.cc for the way from disk to memory, and parameter_store_attach.cc
+// for groups that begin, and for later generations of a job (shard_plan.h).
 //
 // Thread-safe. Long operations on one job, such as allocating its shard or writing its snapshot, delay only that job's
 // callers.
@@ -69,11 +70,13 @@ class ParameterStore {
   // snapshots are all damaged is lost. Returns early after StopWaiting. Call it once, from a thread of its own.
   void LoadRest();
 
-  // Makes the job's shard, or attaches to it. READY also means that a snapshot is on disk. INVALID_ARGUMENT: the
-  // request is out of range. FAILED_PRECONDITION: another job had this id, the layout or the job file differs, or the
-  // job is sealed. ABORTED: a later incarnation of the group has attached. RESOURCE_EXHAUSTED: the disk is full, or
-  // there is no memory (max_center_bytes or the machine's); no memory stays reserved. UNAVAILABLE: the disk failed, or
-  // the job is not loaded. DATA_LOSS: the job is lost.
+  // Makes the job's shard, or attaches to it. If the request is of a later generation of the job than the shard, the
+  // center goes on in a new shard (Shard::Succeed), and the kept states of groups that no longer exist are removed.
+  // READY also means that a snapshot of this generation is on disk. INVALID_ARGUMENT: the request is out of range.
+  // FAILED_PRECONDITION: another job had this id, the layout or the job file differs, or the job is sealed. ABORTED: a
+  // later incarnation of the group has attached, or a later generation has begun. RESOURCE_EXHAUSTED: the disk is full,
+  // or there is no memory (max_center_bytes or the machine's); no memory stays reserved. UNAVAILABLE: the disk failed,
+  // or the job is not loaded. DATA_LOSS: the job is lost.
   absl::StatusOr<v1::AttachResponse> Attach(absl::Time now, const v1::AttachRequest& request);
 
   // Returns the shard of a running job, for a sender that has the job's key. PERMISSION_DENIED: the key is wrong.
@@ -106,7 +109,8 @@ class ParameterStore {
     absl::FunctionRef<absl::Status(uint64_t first, absl::Span<const float>)> block;  // Called for each block, in order.
   };
   // Passes the shard's values to `to`: from memory, or from the last snapshot if the job is sealed. Stops at the first
-  // error of `to`. No lock is held while `to` runs.
+  // error of `to`. No lock is held while `to` runs. UNAVAILABLE: the shard is not loaded, or the job ended meanwhile;
+  // try again.
   absl::Status ReadCenter(absl::string_view job_id, const CenterReceiver& to);
 
   // Writes a snapshot of each shard that changed since its last one. Tries all shards; returns the first error.
@@ -114,8 +118,9 @@ class ParameterStore {
 
   // Writes a snapshot of one job's shard if it changed since its last one. After OK, all exchanges answered before the
   // call are on disk. A sealed job gives OK too, because its last snapshot is written. PERMISSION_DENIED: the key is
-  // wrong. NOT_FOUND: there is no center, or it has no values yet. DATA_LOSS: the job is lost. UNAVAILABLE: the shard
-  // is not loaded yet, or another snapshot of it is still being written. Other errors come from the disk.
+  // wrong. NOT_FOUND: there is no center, or it has no values yet. ABORTED: the sender's generation is over. DATA_LOSS:
+  // the job is lost. UNAVAILABLE: the shard is not loaded yet, or another snapshot of it is still being written. Other
+  // errors come from the disk.
   absl::Status Save(const v1::Sender& sender);
 
   // Returns the ranks' own states of running jobs. Seal and Forget remove the states of their job.
@@ -181,7 +186,15 @@ class ParameterStore {
   std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id,
                                                const std::vector<uint64_t>& generations) const;
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);
-  absl::Status ReserveMemory(const ShardPlan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the center go on in the generation of `plan`. Returns the job's shard, which may be of a later generation
+  // still, if another group has begun that meanwhile. After an error all is as before.
+  absl::StatusOr<std::shared_ptr<Shard>> BeginGeneration(const ShardPlan& plan);
+  absl::StatusOr<std::shared_ptr<Shard>> BeginClaimed(const ShardPlan& plan, Job& job);
+  // `held` is what is reserved for the job already.
+  absl::Status ReserveMemory(const ShardPlan& plan, uint64_t held = 0) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns a block of the job's center. `shard` is the job's shard; if a later generation has begun, it becomes that
+  // generation's.
+  absl::StatusOr<std::vector<float>> ReadBlock(absl::string_view job_id, uint64_t block, std::shared_ptr<Shard>& shard);
   absl::StatusOr<std::shared_ptr<Shard>> ShardOf(absl::string_view job_id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Marks the job as busy for the calling thread, which must call Release. Waits at most a minute for another thread.
   // Null: the job has no shard in memory, for example because it is not loaded yet.

@@ -72,9 +72,16 @@ void ReferenceBlock::StepTogether(const std::vector<ReferenceSent>& sent, size_t
   }
 }
 
+void ReferenceBlock::BeginGeneration(uint64_t first_step, double first_epoch, uint64_t steps_per_epoch) {
+  first_step_ = first_step;
+  first_epoch_ = first_epoch;
+  steps_per_epoch_ = steps_per_epoch;
+}
+
 double ReferenceBlock::FactorAt(uint64_t sequence) const {
   if (!rule_.cosine) return 1;
-  const double epoch = static_cast<double>(sequence - 1) / kReferenceStepsPerEpoch;
+  const double epoch =
+      first_epoch_ + static_cast<double>(sequence - 1 - first_step_) / static_cast<double>(steps_per_epoch_);
   return 0.1 + 0.9 * (1 + std::cos(std::acos(-1.0) * epoch / kReferenceEpochs)) / 2;
 }
 

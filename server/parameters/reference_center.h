@@ -66,6 +66,9 @@ class ReferenceBlock {
   // group.
   void StepTogether(const std::vector<ReferenceSent>& sent, size_t live, uint64_t interval);
 
+  // Begins a new generation of the job, whose groups count their steps and epochs from here on.
+  void BeginGeneration(uint64_t first_step, double first_epoch, uint64_t steps_per_epoch);
+
   const std::vector<double>& values() const { return values_; }
   uint64_t updates() const { return updates_; }
 
@@ -81,6 +84,9 @@ class ReferenceBlock {
   std::vector<double> first_;   // Velocity, or Adam's first moment.
   std::vector<double> second_;  // Adam's second moment.
   uint64_t updates_ = 0;
+  uint64_t first_step_ = 0;
+  double first_epoch_ = 0;
+  uint64_t steps_per_epoch_ = kReferenceStepsPerEpoch;
 };
 
 }  // namespace hooke

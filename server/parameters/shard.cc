@@ -13,6 +13,10 @@
 namespace hooke {
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared_ptr<WaitClock> clock) {
+  return Make(std::move(plan), std::move(clock), Memory::kOfItsOwn);
+}
+
+absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(ShardPlan plan, std::shared_ptr<WaitClock> clock, Memory values) {
   absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule(plan.rule.options);
   if (!rule.ok()) return rule.status();
   const std::string too_large =
@@ -20,7 +24,9 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared
                    " bytes; lower --max-center-bytes, add servers or add memory");
   // A peer's numbers decide how much memory is allocated here, so the allocation may fail.
   try {
-    return std::unique_ptr<Shard>(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
+    std::unique_ptr<Shard> shard(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
+    if (values == Memory::kOfItsOwn) shard->MakeValues();
+    return shard;
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(too_large);
   }
@@ -41,9 +47,7 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
   static_assert(sizeof(Block) + RoundBook::kBlockBytes <= kBlockObjectBytes, "the plan counts them");
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
-    blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
-    blocks_[i].state.assign(BlockRange(i).size() * rule_->traits().state_values, 0.0f);
-    blocks_[i].applied.assign(plan_.job.groups(), ExchangeId{});
+    blocks_[i].applied.assign(plan_.job.groups(), ExchangeId{0, plan_.job.first_step()});
     blocks_[i].seen.assign(plan_.job.groups(), 0);
   }
   if (rule_->traits().answers_center) return;  // Repeats get the present center, so no answers are kept.
@@ -52,10 +56,19 @@ Shard::Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<W
   }
 }
 
+void Shard::MakeValues() {
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
+    blocks_[i].state.assign(BlockRange(i).size() * rule_->traits().state_values, 0.0f);
+  }
+}
+
 absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& speaker, absl::Duration lease) {
   Attached attached;
   {
     absl::MutexLock lock(&mutex_);
+    if (successor_ > 0) return Ended();
     if (absl::Status status = Admit(speaker); !status.ok()) return status;
     AttachDecision decision = DecideAttach(now, attach_, speaker, lease);
     attach_ = decision.next;
@@ -82,7 +95,9 @@ absl::StatusOr<Shard::Attached> Shard::Attach(absl::Time now, const Speaker& spe
 absl::Status Shard::EndGroup(const Speaker& speaker, bool stops) {
   if (absl::Status status = CheckSpeaker(speaker); !status.ok()) return status;
   {
-    absl::MutexLock lock(&book_mutex_);
+    absl::MutexLock lock(&mutex_);
+    if (successor_ > 0) return Ended();  // The successor has copied stops_, or is about to.
+    absl::MutexLock book_lock(&book_mutex_);
     if (ended_[speaker.group] != speaker.incarnation || (stops && !stops_)) ++updates_;
     ended_[speaker.group] = speaker.incarnation;
     book_.roster().End(speaker.group);
@@ -152,9 +167,12 @@ absl::Status Shard::CompleteInitialize(const Speaker& speaker) {
   return absl::OkStatus();
 }
 
-void Shard::Close() {
+void Shard::Close() { CloseFor(0); }
+
+void Shard::CloseFor(uint32_t successor) {
   {
     absl::MutexLock lock(&mutex_);
+    successor_ = successor;
     closed_ = true;
   }
   LookAgain();
@@ -166,6 +184,7 @@ void Shard::StopWaiting() {
 }
 
 absl::Status Shard::Ended() const {
+  if (const uint32_t successor = successor_; successor > 0) return GenerationOver(plan_.job_id, successor);
   return absl::FailedPreconditionError(absl::StrCat("job ", plan_.job_id, " has ended"));
 }
 
@@ -174,31 +193,24 @@ bool Shard::initialized() const {
   return attach_.initialized;
 }
 
-absl::Status Shard::CheckNumbers(const Speaker& speaker) const {
-  if (speaker.group >= plan_.job.groups()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sender.group is ", speaker.group, "; 0 to ", plan_.job.groups() - 1, " are allowed"));
-  }
-  if (speaker.rank >= plan_.job.ranks()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("sender.rank is ", speaker.rank, "; 0 to ", plan_.job.ranks() - 1, " are allowed"));
-  }
-  if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
-  return absl::OkStatus();
-}
-
 absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
-  if (absl::Status status = CheckNumbers(speaker); !status.ok()) return status;
-  const uint32_t attached = incarnations_[speaker.group];
-  if (speaker.incarnation == attached) return absl::OkStatus();
-  if (speaker.incarnation < attached) return Replaced(speaker.group, speaker.incarnation, attached);
+  if (absl::Status status = CheckSpeakerOf(plan_, speaker); !status.ok()) {
+    // A server that has gone back to a snapshot of an earlier generation may not know the sender's group yet.
+    const std::atomic<uint32_t>* const all = incarnations_.get();
+    const uint32_t latest = *std::max_element(all, all + plan_.job.groups());
+    if (latest == 0 || speaker.incarnation <= latest) return status;
+  } else {
+    const uint32_t attached = incarnations_[speaker.group];
+    if (speaker.incarnation == attached) return absl::OkStatus();
+    if (speaker.incarnation < attached) return Replaced(speaker.group, speaker.incarnation, attached);
+  }
   return absl::NotFoundError(absl::StrCat("start ", speaker.incarnation, " of group ", speaker.group,
                                           " has not attached to the center of job ", plan_.job_id,
                                           " on this server; attach to it first"));
 }
 
 absl::Status Shard::Admit(const Speaker& speaker) {
-  if (absl::Status status = CheckNumbers(speaker); !status.ok()) return status;
+  if (absl::Status status = CheckSpeakerOf(plan_, speaker); !status.ok()) return status;
   const uint32_t attached = incarnations_[speaker.group];
   if (speaker.incarnation < attached) return Replaced(speaker.group, speaker.incarnation, attached);
   incarnations_[speaker.group] = speaker.incarnation;
@@ -217,7 +229,10 @@ absl::Status Shard::CheckFinite(uint32_t group, uint64_t first, absl::Span<const
 }
 
 absl::Status Shard::CheckExchange(const Exchange& exchange, uint64_t block) const {
-  if (exchange.sequence == 0) return absl::InvalidArgumentError("header.sequence is 0; it is at least 1");
+  if (exchange.sequence <= plan_.job.first_step()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("header.sequence is ", exchange.sequence, "; it is at least ", plan_.job.first_step() + 1));
+  }
   // If two ranks sent the same block, the second rank's exchange would be taken for a repeat of the first's.
   const uint64_t global = plan_.blocks.begin + block;
   const Range slice = plan_.SliceOf(exchange.speaker.rank);
@@ -268,56 +283,6 @@ absl::StatusOr<uint64_t> Shard::FindBlock(uint64_t first, uint64_t values) const
   return absl::InvalidArgumentError(absl::StrCat("a block has ", values, " values from value ", first,
                                                  " on; allowed there are ", range.size(), " values from value ",
                                                  range.begin, " on"));
-}
-
-Shard::BlockCopy Shard::CopyBlock(uint64_t block) const {
-  absl::MutexLock lock(&blocks_[block].mutex);
-  return {blocks_[block].applied, blocks_[block].updates, blocks_[block].values, blocks_[block].state};
-}
-
-Shard::Groups Shard::CopyGroups() const {
-  absl::MutexLock lock(&mutex_);
-  Groups groups;
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) groups.incarnations.push_back(incarnations_[group]);
-  absl::MutexLock book_lock(&book_mutex_);
-  groups.ended = ended_;
-  groups.stop = stops_;
-  return groups;
-}
-
-void Shard::RestoreBlock(uint64_t block, BlockCopy copy) {
-  absl::MutexLock lock(&blocks_[block].mutex);
-  blocks_[block].applied = std::move(copy.applied);
-  blocks_[block].values = std::move(copy.values);
-  blocks_[block].state = std::move(copy.state);
-  blocks_[block].updates = copy.updates;
-  // The snapshot does not tell which version each group has seen, so no group counts as late.
-  std::fill(blocks_[block].seen.begin(), blocks_[block].seen.end(), copy.updates);
-}
-
-void Shard::RestoreState(const Groups& groups, uint64_t updates) {
-  absl::MutexLock lock(&mutex_);
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = groups.incarnations[group];
-  attach_.initialized = true;
-  updates_.store(updates, std::memory_order_release);
-  {
-    absl::MutexLock book_lock(&book_mutex_);
-    ended_ = groups.ended;
-    stops_ = groups.stop;
-  }
-  // Running groups do not attach again. If they did not enter the roster here, the first one that comes would wait for
-  // no other group.
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
-    if (groups.incarnations[group] == 0) continue;
-    const uint64_t sequence = LastSequence(group);
-    absl::MutexLock book_lock(&book_mutex_);
-    book_.NoteCome(group);
-    if (IsLastStep(sequence) || groups.ended[group] == groups.incarnations[group]) {
-      book_.roster().End(group);
-    } else {
-      book_.roster().Enter(group, sequence);
-    }
-  }
 }
 
 }  // namespace hooke

@@ -5,7 +5,8 @@
 // group last applied to each block.
 //
 // shard_exchange.cc applies a block, shard_rounds.cc has what rounds add, and shard_waits.cc has deadlines and
-// continuations. Under a rule without rounds, Begin, ApplyTurn, ApplyAtOnce and Update apply an exchange.
+// continuations. shard_copies.cc has what a snapshot or another shard takes from this one. Under a rule without rounds,
+// Begin, ApplyTurn, ApplyAtOnce and Update apply an exchange.
 //
 // A shard knows no RPCs and no files, it has no threads, and deadlines use the clock that it is given. Thread-safe:
 // exchanges of different blocks run in parallel, exchanges of one block one after another.
@@ -55,6 +56,13 @@ class Shard {
   static absl::StatusOr<std::unique_ptr<Shard>> Create(
       ShardPlan plan, std::shared_ptr<WaitClock> clock = std::make_shared<SteadyWaitClock>());
 
+  // Makes the shard with which the center of `before` goes on in a later generation of the job, by the plan of
+  // NextGeneration. It takes the values, the rule's state and the counts of updates of each block, and whether the
+  // center is initialized and the job is to stop. What belongs to groups begins anew. The blocks' memory is handed
+  // over, so at no time are there two copies. `before` is closed: its turns end with GenerationOver, and its blocks are
+  // gone. RESOURCE_EXHAUSTED: as for Create; `before` is as it was.
+  static absl::StatusOr<std::unique_ptr<Shard>> Succeed(ShardPlan plan, Shard& before);
+
   const ShardPlan& plan() const { return plan_; }
   uint64_t blocks() const { return plan_.blocks.size(); }
   // Returns the range of the whole vector that this shard's block `block` < blocks() holds.
@@ -79,8 +87,8 @@ class Shard {
     uint64_t last_sequence = 0;
   };
   // Attaches an incarnation of a group; only attached ones may exchange. The caller has checked that the speaker has
-  // the job's key. ABORTED: a later incarnation of the group has attached. INVALID_ARGUMENT: there is no such group,
-  // rank or incarnation.
+  // the job's key. ABORTED: a later incarnation of the group has attached, or the incarnation's generation is over.
+  // INVALID_ARGUMENT: there is no such group, rank or incarnation.
   absl::StatusOr<Attached> Attach(absl::Time now, const Speaker& speaker, absl::Duration lease);
 
   // Records a group's speed (0: not measured). Returns what the group needs to know before an exchange
@@ -96,8 +104,8 @@ class Shard {
   static constexpr absl::Duration kPaceMemory = absl::Minutes(10);
 
   // Records that this start of the speaker's group has made its last exchange: no other group waits for it any more.
-  // With `stops`, the whole job is to stop, and TellPace says so from then on. Idempotent. Errors are those of
-  // CheckSpeaker.
+  // With `stops`, the whole job is to stop, and TellPace says so from then on, also in later generations. Idempotent.
+  // Errors are those of CheckSpeaker, and ABORTED: the shard's generation is over.
   absl::Status EndGroup(const Speaker& speaker, bool stops) ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
   // Writes the initial values of one block and renews the speaker's lease. UNAVAILABLE: `speaker` has no right to
@@ -108,7 +116,8 @@ class Shard {
   absl::Status CompleteInitialize(const Speaker& speaker);
 
   // Checks that the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
-  // NOT_FOUND: the incarnation is a later one, which has not attached here.
+  // NOT_FOUND: the incarnation is a later one, which has not attached here. Its generation may be later, too, and have
+  // other numbers of groups and ranks.
   absl::Status CheckSpeaker(const Speaker& speaker) const;
 
   struct Exchange {
@@ -144,7 +153,7 @@ class Shard {
   // After an error `answer` is unspecified. The same exchange may be sent again, and is applied once.
   // INVALID_ARGUMENT: the block, the sequence or a value is not allowed, or the center would become infinite or NaN. In
   // the latter case the center stays as it was, and all groups of the round get the error.
-  // ABORTED: a later incarnation has attached.
+  // ABORTED: a later incarnation has attached, or a later generation of the job has begun.
   // NOT_FOUND: the group must attach first. The center has no values yet, or the shard comes from a snapshot that is
   // older than this incarnation.
   // FAILED_PRECONDITION: the shard is closed.
@@ -174,6 +183,7 @@ class Shard {
   // Ends all exchanges. Call it when the job has ended. A block that is copied afterwards never changes again, so every
   // copy holds all exchanges that were answered. Turns that wait get FAILED_PRECONDITION.
   void Close();
+  // True also once a later generation has begun (Succeed).
   bool closed() const { return closed_; }
   // Ends waits, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
@@ -192,6 +202,7 @@ class Shard {
     std::vector<float> values;
     std::vector<float> state;  // The rule's state: RuleTraits::state_values floats per value.
   };
+  // After Succeed the copy has no values, which a block of a center always has.
   BlockCopy CopyBlock(uint64_t block) const;
   // The part of the shard's state that concerns groups and goes into a snapshot.
   struct Groups {
@@ -230,12 +241,20 @@ class Shard {
     bool changes_groups = false;
   };
 
+  // The blocks have no values yet: call MakeValues or TakeOver.
   Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<WaitClock> clock);
+  enum class Memory { kOfItsOwn, kOfAnother };
+  static absl::StatusOr<std::unique_ptr<Shard>> Make(ShardPlan plan, std::shared_ptr<WaitClock> clock, Memory values);
+  void MakeValues();
+  // Closes `before`, and takes over what Succeed describes.
+  void TakeOver(Shard& before);
+  // Takes a block away from a closed shard.
+  BlockCopy HandOverBlock(uint64_t block);
+  // Closes the shard. `successor` is the first incarnation of the generation that begins; 0: the job has ended.
+  void CloseFor(uint32_t successor) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Records the speaker's incarnation. INVALID_ARGUMENT and ABORTED as in Attach.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Checks the numbers of a speaker. INVALID_ARGUMENT: there is no such group, rank or incarnation.
-  absl::Status CheckNumbers(const Speaker& speaker) const;
   absl::Status CheckOpen(const Speaker& speaker) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckExchange(const Exchange& exchange, uint64_t block) const;
   static absl::Status CheckFinite(uint32_t group, uint64_t first, absl::Span<const float> values);
@@ -303,6 +322,9 @@ class Shard {
   void AnswerWithCenter(const Turn& turn, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   void NoteBegun(uint32_t group) ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t LastSequence(uint32_t group) const;
+  // Returns the number of passes over the data that the groups had done before step `step`; >= 1.
+  double EpochBefore(uint64_t step) const;
+  // Returns why the closed shard takes no more exchanges.
   absl::Status Ended() const;
   // Returns the window of the speaker's rank. Call it only under rules whose answers are kept.
   AnswerWindow& WindowOf(const Speaker& speaker) { return *windows_[RankIndexOf(speaker)]; }
@@ -342,6 +364,7 @@ class Shard {
   std::vector<Told> told_ ABSL_GUARDED_BY(mutex_);  // For each group: the last answer to Attach.
   // These are atomic, because exchanges read them without mutex_, so that exchanges of different blocks stay parallel.
   std::atomic<bool> closed_{false};
+  std::atomic<uint32_t> successor_{0};  // As in CloseFor. Written before closed_.
   std::atomic<bool> stopping_{false};
 };
 

@@ -40,6 +40,11 @@ absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
   absl::StatusOr<uint64_t> index = FindBlock(to.first, values.size());
   if (!index.ok()) return index.status();
   if (absl::Status status = CheckFinite(speaker.group, to.first, values); !status.ok()) return status;
+  if (to.sequence < plan_.job.first_step()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the values are of step ", to.sequence, ", and the groups of this generation begin at step ",
+                     plan_.job.first_step(), "; a block cannot be written back to before that"));
+  }
   const ExchangeId id = {speaker.incarnation, to.sequence};
   Block& block = blocks_[*index];
   absl::MutexLock lock(&block.mutex);
@@ -71,7 +76,14 @@ std::optional<absl::Status> Shard::ApplyTurn(Turn& turn, Block& block, Ends& end
 
 bool Shard::IsLastStep(uint64_t sequence) const {
   const uint64_t per_epoch = plan_.job.steps_per_epoch();
+  if (per_epoch > 0 && plan_.job.steps_total() > 0) return sequence >= plan_.job.steps_total();
   return per_epoch > 0 && sequence / per_epoch >= plan_.job.epochs();
+}
+
+double Shard::EpochBefore(uint64_t step) const {
+  const uint64_t done = step - 1 - std::min(step - 1, plan_.job.first_step());
+  const uint64_t per_epoch = std::max<uint64_t>(plan_.job.steps_per_epoch(), 1);
+  return plan_.job.first_epoch() + static_cast<double>(done) / static_cast<double>(per_epoch);
 }
 
 // Ends the group in the roster after its last step, so that no group waits for it. A rank sends its last block last, so
@@ -170,8 +182,7 @@ absl::Status Shard::Update(absl::Span<const Contribution> from, size_t live, con
   center.state = absl::MakeSpan(block.state);
   center.parameters = plan_.BlockParameters(plan_.blocks.begin + turn.block);
   center.update = block.updates + 1;
-  center.epoch =
-      static_cast<double>(furthest - 1) / static_cast<double>(std::max<uint64_t>(plan_.job.steps_per_epoch(), 1));
+  center.epoch = EpochBefore(furthest);
   center.whole.groups = static_cast<uint32_t>(live);
   center.whole.interval = plan_.job.interval();
   if (rule_->traits().averages && turn.moderate && AllModerate(block.values)) {

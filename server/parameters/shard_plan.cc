@@ -3,6 +3,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -32,6 +33,7 @@ constexpr uint32_t kMaxGroups = 1024;
 constexpr uint32_t kMaxRanks = kJobRanksMax;  // Of each group, and of all groups together.
 constexpr uint32_t kMaxShards = 65536;
 constexpr uint32_t kMaxSamples = 1 << 30;  // Of a group's step.
+constexpr uint64_t kMaxSteps = uint64_t{1} << 53;
 constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // For each block and group: its elements of Block::applied and Block::seen.
 constexpr double kWindowBytes = 64;   // For each rank: its AnswerWindow without the answers.
@@ -54,6 +56,27 @@ absl::Status CheckGroupSamples(const v1::JobSpecForShard& job) {
   return absl::OkStatus();
 }
 
+// Checks where the generation begins and ends.
+absl::Status CheckGeneration(const v1::JobSpecForShard& job) {
+  if (job.first_step() > kMaxSteps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.first_step is ", job.first_step(), "; 0 to ", kMaxSteps, " are allowed"));
+  }
+  if (!(std::isfinite(job.first_epoch()) && job.first_epoch() >= 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.first_epoch is ", job.first_epoch(), "; a finite number of at least 0 is allowed"));
+  }
+  if (job.first_incarnation() == 0 && (job.first_step() > 0 || job.first_epoch() > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job.first_step is ", job.first_step(), " and job.first_epoch ", job.first_epoch(),
+                     ", but job.first_incarnation is 0: the first generation of a job begins at step 0 and epoch 0"));
+  }
+  if (job.steps_total() == 0 || job.steps_total() >= job.first_step()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("job.steps_total is ", job.steps_total(),
+                                                 "; 0, or at least job.first_step, which is ", job.first_step(),
+                                                 ", is allowed"));
+}
+
 absl::Status CheckJob(const v1::JobSpecForShard& job) {
   if (absl::Status status = CheckRange("groups", job.groups(), kMaxGroups); !status.ok()) return status;
   if (absl::Status status = CheckRange("ranks", job.ranks(), kMaxRanks); !status.ok()) return status;
@@ -67,6 +90,7 @@ absl::Status CheckJob(const v1::JobSpecForShard& job) {
         absl::StrCat("job.groups times job.", exchanging, " is ", all, "; at most ", kMaxRanks, " are allowed"));
   }
   if (absl::Status status = CheckGroupSamples(job); !status.ok()) return status;
+  if (absl::Status status = CheckGeneration(job); !status.ok()) return status;
   if (absl::Status status = CheckRange("shard_count", job.shard_count(), kMaxShards); !status.ok()) return status;
   if (job.job_key().size() > kMaxKeyBytes) {
     return absl::InvalidArgumentError(
@@ -136,6 +160,7 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
 
 // Example: "100 steps". Groups whose length is not known have all but endless epochs.
 std::string LengthText(const v1::JobSpecForShard& job) {
+  if (job.steps_total() > 0) return absl::StrCat("up to step ", job.steps_total());
   if (job.steps_per_epoch() == std::numeric_limits<uint64_t>::max()) return "an unknown number of steps";
   if (job.epochs() == 1) return absl::StrCat(job.steps_per_epoch(), " steps");
   return absl::StrCat(job.epochs(), " epochs of ", job.steps_per_epoch(), " steps");
@@ -143,7 +168,9 @@ std::string LengthText(const v1::JobSpecForShard& job) {
 
 // Compares the lengths of the groups' training. A program may get its own wrong, so the text says what to mend there.
 absl::Status CompareLengths(const v1::JobSpecForShard& center, const v1::JobSpecForShard& group) {
-  if (center.epochs() == group.epochs() && center.steps_per_epoch() == group.steps_per_epoch()) return absl::OkStatus();
+  const bool same = center.epochs() == group.epochs() && center.steps_per_epoch() == group.steps_per_epoch() &&
+                    center.steps_total() == group.steps_total();
+  if (same) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("this group is to train ", LengthText(group), ", but the first group of the job ",
                    LengthText(center), ": under the rule ", RuleText(center.rule()),
@@ -164,6 +191,22 @@ absl::Status CompareRest(const v1::JobSpecForShard& center, v1::JobSpecForShard 
       absl::StrCat("the job differs from the center's, center -> group: ",
                    absl::StripAsciiWhitespace(absl::string_view(differences).substr(0, differences.find('\n'))),
                    "; all groups of a job run with the same job file"));
+}
+
+// Sets all of `job` that belongs to one generation as it is in `from`.
+void SetGeneration(const v1::JobSpecForShard& from, v1::JobSpecForShard& job) {
+  job.set_groups(from.groups());
+  job.set_ranks(from.ranks());
+  job.set_slices(from.slices());
+  *job.mutable_group_samples() = from.group_samples();
+  job.set_alpha(from.alpha());
+  job.set_quorum(from.quorum());
+  job.set_epochs(from.epochs());
+  job.set_steps_per_epoch(from.steps_per_epoch());
+  job.set_first_incarnation(from.first_incarnation());
+  job.set_first_step(from.first_step());
+  job.set_first_epoch(from.first_epoch());
+  job.set_steps_total(from.steps_total());
 }
 
 }  // namespace
@@ -239,6 +282,38 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group) {
   if (absl::Status status = CompareLayouts(center.layout, group.layout); !status.ok()) return status;
   if (absl::Status status = CompareLengths(center.job, group.job); !status.ok()) return status;
   return CompareRest(center.job, group.job);
+}
+
+absl::StatusOr<ShardPlan> NextGeneration(const ShardPlan& center, const ShardPlan& group) {
+  ShardPlan alike = group;
+  SetGeneration(center.job, alike.job);
+  if (absl::Status status = ComparePlans(center, alike); !status.ok()) return status;
+  v1::AttachRequest request;
+  request.mutable_sender()->set_job_id(center.job_id);
+  *request.mutable_layout() = center.layout;
+  *request.mutable_job() = group.job;
+  return PlanShard(request, center.partition.block_values());
+}
+
+absl::Status CheckSpeakerOf(const ShardPlan& plan, const Speaker& speaker) {
+  if (speaker.incarnation == 0) return absl::InvalidArgumentError("sender.incarnation is 0; it is at least 1");
+  if (speaker.incarnation < plan.job.first_incarnation()) {
+    return GenerationOver(plan.job_id, plan.job.first_incarnation());
+  }
+  if (speaker.group >= plan.job.groups()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sender.group is ", speaker.group, "; 0 to ", plan.job.groups() - 1, " are allowed"));
+  }
+  if (speaker.rank < plan.job.ranks()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sender.rank is ", speaker.rank, "; 0 to ", plan.job.ranks() - 1, " are allowed"));
+}
+
+absl::Status GenerationOver(absl::string_view job_id, uint32_t first) {
+  return absl::AbortedError(absl::StrCat("the number of groups of job ", job_id,
+                                         " has changed: this group is of a generation that is over, and the present "
+                                         "one begins with start ",
+                                         first, "; stop"));
 }
 
 uint64_t ShardPlan::BlockParameters(uint64_t block) const {

@@ -3,6 +3,9 @@
 
 // Plans a job's shard on this server: its blocks, its rule and its memory. The plan is checked before any memory is
 // taken. Pure.
+//
+// A job whose number of groups changes begins a new generation, with a new plan. JobSpecForShard.first_incarnation
+// names the generation: it is higher in each later one.
 
 #include <cstdint>
 #include <string>
@@ -12,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
+#include "server/parameters/attach.h"
 #include "server/parameters/job_rule.h"
 
 namespace hooke {
@@ -74,6 +78,19 @@ absl::Status CompareKeys(absl::string_view center_key, const ShardPlan& group);
 // Checks that the plans are equal. FAILED_PRECONDITION names the first difference between the center's plan and the
 // group's. Keys are compared first.
 absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group);
+
+// Returns the plan with which the center goes on when `group`, of a later generation, attaches. It has the blocks of
+// the center, and all else from the group. FAILED_PRECONDITION: the generations differ in more than a later generation
+// may, which is its groups, ranks, slices, group_samples, alpha, quorum, and where it begins and ends; the message is
+// that of ComparePlans. INVALID_ARGUMENT: the group's plan does not fit the center's blocks.
+absl::StatusOr<ShardPlan> NextGeneration(const ShardPlan& center, const ShardPlan& group);
+
+// Checks that the plan has such a group, rank and incarnation. INVALID_ARGUMENT: it does not. ABORTED: the incarnation
+// is of an earlier generation, whatever its group.
+absl::Status CheckSpeakerOf(const ShardPlan& plan, const Speaker& speaker);
+
+// Returns the ABORTED status for groups of a generation that is over. The present one begins with incarnation `first`.
+absl::Status GenerationOver(absl::string_view job_id, uint32_t first);
 
 // Checks that a job id has 1 to 100 characters of [a-z0-9-], so that it can be part of a file's name. INVALID_ARGUMENT
 // otherwise.

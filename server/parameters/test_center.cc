@@ -13,6 +13,8 @@ v1::AttachRequest MakeAttachRequest(const TestCenter& center, uint32_t group, ui
   request.mutable_job()->set_ranks(center.ranks);
   request.mutable_job()->set_shard_index(center.shard_index);
   request.mutable_job()->set_shard_count(center.shard_count);
+  request.mutable_job()->set_first_incarnation(center.first_incarnation);
+  request.mutable_job()->set_first_step(center.first_step);
   v1::Parameter* parameter = request.mutable_layout()->add_parameters();
   parameter->set_name("w");
   parameter->set_type(v1::Parameter::FLOAT32);

@@ -23,6 +23,9 @@ struct TestCenter {
   uint32_t shard_count = 1;
   double alpha = 0.25;
   uint32_t compression = 0;  // The value of JobSpecForShard.compression.
+  // The generation of the job, by its first incarnation, and its first step.
+  uint32_t first_incarnation = 0;
+  uint64_t first_step = 0;
 };
 
 // Returns the request with which rank 0 of a group's incarnation attaches.
