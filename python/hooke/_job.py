@@ -3,6 +3,7 @@
 import math
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
+from hooke._division import Division, Generation, divide
 from hooke._ending import Ending
 from hooke._memory import gathered, in_place
 from hooke._native import Native, invalid, misuse
@@ -30,15 +31,10 @@ def numbers(named: Mapping[str, Any], where: str) -> Dict[str, float]:
     return result
 
 
-def steps_per_epoch(samples: int, batch: int, accumulate: int, place) -> int:
-    """Returns a group's steps in one pass of all groups over `samples` samples. The rest, which does not fill a step of all groups, is left out."""
-    return samples // (batch * accumulate * place.ranks_of_all)
-
-
 def first_sample(step: int, part: int, batch: int, accumulate: int, place) -> int:
-    """Returns where in the epoch's order the batch begins that a rank takes for the `part`-th backward of a step.
+    """Returns where in the list of an epoch's samples the batch begins that a rank takes for the `part`-th backward of a step.
 
-    A step of all groups takes one slice of the order. In it come the groups one after the other, in each of them the
+    A step of all groups takes one slice of the list. In it come the groups one after the other, in each of them the
     backward passes, and in each of these the ranks. So one group of two ranks takes in each pass what a single process
     takes with twice the batch.
     """
@@ -57,12 +53,13 @@ class Job:
             _joined = self
         self._native = native
         self._place = native.place()
+        self._earlier, self._generation_step = native.earlier_generations()
         self._registered = self._begun = self._finished = self._left = self._stopping = False
         self._epochs_planned = 0
-        self._steps_per_epoch = 0
+        self._division: Optional[Division] = None  # Of the data; None if the length of an epoch is not known.
         self._first_step = self._step = 0
-        self._skipped = 0  # Steps whose samples were taken, but which were not counted, in all starts.
-        self._first_position = 0  # Where in the data this start begins, in steps since the job's begin.
+        self._skipped = 0  # Steps whose samples were taken, but which were not counted, in all starts of this generation.
+        self._first_position = 0  # Where in the data this start begins, in steps since the generation's begin.
         self._epoch = None
         self._loss = math.nan
         self._objects = Objects()
@@ -73,15 +70,26 @@ class Job:
     rank = property(lambda self: self._place.rank, doc="This rank's number in its group.")
     ranks = property(lambda self: self._place.ranks, doc="Ranks of this group.")
     group = property(lambda self: self._place.group, doc="This group's number in the job.")
-    groups = property(lambda self: self._place.groups, doc="Groups of the job; 1 without servers.")
+    groups = property(lambda self: self._place.groups, doc="Groups of the job at present; 1 without servers.")
     seed = property(lambda self: self._place.seed, doc="The job's seed, the same on all ranks of all groups.")
     place = property(lambda self: self._place, doc="All that is known of the rank's place.")
     loss = property(lambda self: self._loss, doc="Mean over the ranks of the last reported loss; NaN before that.")
-    step = property(lambda self: self._step, doc="Steps that the group has done, in all its starts.")
+    step = property(lambda self: self._step, doc="The number of the group's last step, counted from the job's begin.")
+
+    @property
+    def generations(self) -> Tuple[Generation, ...]:
+        """The job's earlier generations: for each the first step, and the ranks and the last step of each group. A generation ends when a user
+        changes the number of groups."""
+        return tuple(self._earlier)
+
+    @property
+    def generation_step(self) -> int:
+        """The step from which all groups of the present generation count; 0 in the first."""
+        return self._generation_step
 
     @property
     def first_step(self) -> int:
-        """Steps that the group had done in earlier starts. Begins training."""
+        """The step from which this start of the group goes on. Begins training."""
         self.begin()
         return self._first_step
 
@@ -98,8 +106,7 @@ class Job:
         return self._each_epoch(count)
 
     def _each_epoch(self, count: int) -> Iterator[int]:
-        first = self._first_position // self._steps_per_epoch if self._steps_per_epoch else 0
-        for epoch in range(first, count):
+        for epoch in self._epochs_left(count):
             self._epoch, before = epoch, self._step + self._skipped
             yield epoch
             if self.all_reduce(int(self._stopping or self._native.stopping()), "max"):
@@ -108,6 +115,16 @@ class Job:
             self._check_epoch(epoch, self._step + self._skipped - before)
         self._epoch = None
         self.finish()
+
+    def _epochs_left(self, count: int) -> Iterator[int]:
+        """Yields the epochs below `count` of which this start has steps left."""
+        if self._division is None:
+            yield from range(count)
+            return
+        for epoch, _ in self._division.from_position(self._first_position):
+            if epoch >= count:
+                return
+            yield epoch
 
     def stop(self) -> None:
         """Ends the whole job early. One rank of one group is enough to call it.
@@ -135,18 +152,27 @@ class Job:
     def _check_epoch(self, epoch: int, steps: int) -> None:
         """Says so if an epoch took more steps than planned, or at most half of them: schedules and restarts would be
         wrong."""
-        first = self._first_position
-        start = first % self._steps_per_epoch if self._steps_per_epoch and epoch == first // self._steps_per_epoch else 0
-        planned = self._steps_per_epoch - start
-        if self._steps_per_epoch and (steps > planned or 2 * steps <= planned):
+        if self._division is None:
+            return
+        planned = self._division.steps(epoch) - self._first_in(epoch, self._division)
+        if steps > planned or 2 * steps <= planned:
             self._native.notice(
                 f"epoch {epoch} took {steps} steps instead of {planned}, so a restart would go on at a wrong sample: "
                 "if you accumulate gradients over n backward passes, give accumulate=n to wrap()"
             )
 
-    def _plan(self) -> Tuple[int, int]:
-        """Returns the steps of the whole training and of an epoch; 0 for what is not known."""
-        return 0, 0
+    def _first_in(self, epoch: int, division: Division) -> int:
+        """Returns the step of an epoch with which this start begins; 0 if it begins before or after the epoch."""
+        found, first = next(division.from_position(self._first_position), (epoch, 0))
+        return first if found == epoch else 0
+
+    def _divide(self, samples: int, unit: int) -> Division:
+        """Divides a data set of which each rank takes `unit` samples in a step."""
+        return divide(self._earlier, samples, unit, self._place.ranks_of_all)
+
+    def _plan(self) -> Tuple[int, Optional[Division]]:
+        """Returns the last step of the training, 0 if it is not known, and the division of its data, if the length of an epoch is known."""
+        return 0, None
 
     def begin(self) -> None:
         """Begins training: from now on the model has the values of the center. Collective. Happens by itself: before
@@ -157,14 +183,15 @@ class Job:
             raise misuse("the job has ended")
         if not self._registered:
             raise misuse("the job has no model yet: call job.wrap(model, optimizer) first")
-        steps_total, self._steps_per_epoch = self._plan()
-        self._first_step = self._native.begin(steps_total, self._steps_per_epoch)
+        steps_total, self._division = self._plan()
+        per_epoch, behind = (self._division.whole_steps, self._division.steps_behind) if self._division else (0, 0)
+        self._first_step = self._native.begin(steps_total, per_epoch, behind / per_epoch if per_epoch else 0.0)
         self._step = self._first_step
         self._begun = True
         saved = self._native.saved_state()
         if saved:
             self._restore(*saved)
-        self._first_position = self._first_step + self._skipped
+        self._first_position = max(0, self._first_step - self._generation_step) + self._skipped
 
     def _end_step(self, samples: int, epoch: float = 0.0) -> None:
         self._step = self._native.end_step(samples, epoch)

@@ -8,7 +8,9 @@ import pathlib
 import re
 from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
-API_VERSION = 5
+from hooke._division import Generation, Share
+
+API_VERSION = 6
 HOST = -1
 PARAMETER, BUFFER = 0, 1
 TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
@@ -124,8 +126,16 @@ class _Tensor(ctypes.Structure):
     ]
 
 
+class _Share(ctypes.Structure):
+    _fields_ = [("ranks", ctypes.c_uint32), ("last_step", ctypes.c_uint64)]
+
+
+class _Generation(ctypes.Structure):
+    _fields_ = [("first_step", ctypes.c_uint64), ("groups", ctypes.c_uint32), ("shares", ctypes.POINTER(_Share))]
+
+
 class _Plan(ctypes.Structure):
-    _fields_ = [("steps_total", ctypes.c_uint64), ("steps_per_epoch", ctypes.c_uint64)]
+    _fields_ = [("steps_total", ctypes.c_uint64), ("steps_per_epoch", ctypes.c_uint64), ("epochs_done", ctypes.c_double)]
 
 
 class _Step(ctypes.Structure):
@@ -143,6 +153,7 @@ _P = ctypes.POINTER
 _ARGUMENTS = {
     "hooke_join": [ctypes.c_uint32, _P(_JOB)],
     "hooke_get_place": [_JOB, _P(_Place)],
+    "hooke_earlier_generations": [_JOB, _P(_P(_Generation)), _P(ctypes.c_size_t), _P(ctypes.c_uint64)],
     "hooke_register": [_JOB, _P(_Tensor), ctypes.c_size_t],
     "hooke_begin": [_JOB, _P(_Plan), _P(ctypes.c_uint64)],
     "hooke_gradient_ready": [_JOB, ctypes.c_size_t],
@@ -262,6 +273,13 @@ class Native:
         place = Place(*values)
         return place._replace(**{name: bool(getattr(place, name)) for name in ("has_servers", "steps_locally", "sends_gradients")})
 
+    def earlier_generations(self) -> Tuple[List[Generation], int]:
+        """Returns the job's earlier generations, and the first step of the present one."""
+        generations, count, first = _P(_Generation)(), ctypes.c_size_t(), ctypes.c_uint64()
+        self._call("hooke_earlier_generations", ctypes.byref(generations), ctypes.byref(count), ctypes.byref(first))
+        earlier = [generations[i] for i in range(count.value)]
+        return [Generation(g.first_step, tuple(Share(s.ranks, s.last_step) for s in g.shares[: g.groups])) for g in earlier], first.value
+
     def register(self, tensors: List[Tensor]) -> List[Tensor]:
         """Returns the tensors with their new places."""
         array = (_Tensor * len(tensors))()
@@ -273,9 +291,9 @@ class Native:
         self._call("hooke_register", array, len(tensors))
         return [tensor._replace(values=entry.values, gradient=entry.gradient or 0) for entry, tensor in zip(array, tensors)]
 
-    def begin(self, steps_total: int, steps_per_epoch: int) -> int:
+    def begin(self, steps_total: int, steps_per_epoch: int, epochs_done: float) -> int:
         first = ctypes.c_uint64()
-        self._call("hooke_begin", ctypes.byref(_Plan(steps_total, steps_per_epoch)), ctypes.byref(first))
+        self._call("hooke_begin", ctypes.byref(_Plan(steps_total, steps_per_epoch, epochs_done)), ctypes.byref(first))
         return first.value
 
     def gradient_ready(self, index: int) -> None:

@@ -117,8 +117,9 @@ class Steps:
     def saved(self) -> Dict[str, int]:
         return {"skipped": self.skipped, "together": self._together}
 
-    def restore(self, saved: Dict[str, int]) -> None:
-        self.skipped, self._together = saved.get("skipped", 0), bool(saved.get("together"))
+    def restore(self, saved: Dict[str, int], counts: bool = True) -> None:
+        """Takes back what was saved. The steps that were skipped before count only if the data are still divided as then."""
+        self.skipped, self._together = saved.get("skipped", 0) if counts else 0, bool(saved.get("together"))
 
     def combined(self) -> None:
         """New gradients are there."""

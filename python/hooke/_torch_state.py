@@ -1,8 +1,10 @@
 """The state of a PyTorch program besides its parameters, as bytes that the servers keep for a restart."""
 
+import copy
 import ctypes
 import io
 import pickle
+import warnings
 from typing import Any, Dict, List, Sequence
 
 import torch
@@ -91,34 +93,77 @@ def unpacked(objects: torch.Tensor, devices: Sequence[torch.device]) -> Dict[str
     return decode(ctypes.string_at(objects.data_ptr(), objects.numel()), devices)
 
 
+def _options(optimizer: torch.optim.Optimizer) -> List[Dict[str, Any]]:
+    """What schedulers change: the numbers of the parameter groups."""
+    return [{key: copy.deepcopy(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
+
+
 class Schedulers:
-    """The learning-rate schedulers that job.advance() got, in its order."""
+    """The learning-rate schedulers that job.advance() got, in its order.
+
+    Each has to be stepped as often as the group has made steps, or epochs. One that steps by a measure of the program's
+    own, such as ReduceLROnPlateau, is never stepped here.
+    """
 
     def __init__(self):
-        self._all: List[Any] = []  # (scheduler, per)
+        self._all: List[Any] = []  # (scheduler, per, its optimizer's options when it came)
         self._new = 0  # Those before this index are where the group is.
         self._states: List[Any] = []
-        self._state_step = 0
+        self._at_states = {"step": 0, "epoch": 0}  # How often schedulers of each kind had been stepped then.
+        self._anew = False  # The states are of an earlier generation.
 
     def add(self, scheduler, per: str) -> None:
-        self._all.append((scheduler, per))
+        optimizer = getattr(scheduler, "optimizer", None)
+        self._all.append((scheduler, per, _options(optimizer) if optimizer else []))
 
     def saved(self) -> List[Any]:
-        return [scheduler.state_dict() for scheduler, _ in self._all]
+        return [scheduler.state_dict() for scheduler, _, _ in self._all]
 
-    def set(self, states: List[Any], step: int) -> None:
-        """Takes the states of an earlier start, which has made `step` steps by then."""
-        self._states, self._state_step = states, step
+    def set(self, states: List[Any], steps: int, epochs: int) -> None:
+        """Takes the states of an earlier start, as they were after so many steps and epochs."""
+        self._states, self._at_states = states, {"step": steps, "epoch": epochs}
 
-    def catch_up(self, first_step: int, steps_per_epoch: int) -> None:
+    def begin_anew(self, states: List[Any]) -> None:
+        """Takes the states of an earlier generation. They have the length that training had for the groups of that time.
+
+        So schedulers begin anew, as they do in a new group, and the options of their optimizers, too. Only one that
+        steps by a measure goes on with its state, and with the options that the optimizer has restored.
+        """
+        self._states, self._anew = states, True
+        by_measure = [scheduler.optimizer for scheduler, _, _ in self._all if _by_measure(scheduler)]
+        for scheduler, _, options in reversed(self._all):  # Several may have one optimizer; the first has seen it first.
+            if options and not any(scheduler.optimizer is optimizer for optimizer in by_measure):
+                for group, values in zip(scheduler.optimizer.param_groups, options):
+                    group.update(copy.deepcopy(values))
+
+    def catch_up(self, steps: int, epochs: int) -> None:
         """Brings new schedulers to where the group goes on: by their state, if there is one of a step before, and by stepping."""
         for index in range(self._new, len(self._all)):
-            scheduler, per = self._all[index]
-            steps = steps_per_epoch if per == "epoch" else 1
-            behind = first_step // steps
-            if index < len(self._states) and self._state_step <= first_step:
+            scheduler, per, _ = self._all[index]
+            behind = {"step": steps, "epoch": epochs}[per]
+            if _by_measure(scheduler):
+                behind = 0
+                if index < len(self._states):
+                    scheduler.load_state_dict(self._states[index])
+            elif index < len(self._states) and not self._anew and self._at_states["step"] <= steps:
                 scheduler.load_state_dict(self._states[index])
-                behind -= self._state_step // steps
-            for _ in range(behind):
-                scheduler.step()
+                behind -= self._at_states[per]
+            _step(scheduler, behind)
         self._new = len(self._all)
+
+    def step_epochs(self, count: int) -> None:
+        """Steps the schedulers per epoch for epochs that the program does not see."""
+        for scheduler, per, _ in self._all:
+            if per == "epoch" and not _by_measure(scheduler):
+                _step(scheduler, count)
+
+
+def _by_measure(scheduler) -> bool:
+    return isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+
+
+def _step(scheduler, count: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The optimizer has not stepped yet in this start.
+        for _ in range(count):
+            scheduler.step()

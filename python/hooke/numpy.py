@@ -43,7 +43,7 @@ class Job(_job.Job):
         self._views: Dict[str, numpy.ndarray] = {}
         self._gradients: Dict[str, numpy.ndarray] = {}
         self._buffers: Dict[str, numpy.ndarray] = {}
-        self._steps_planned = (0, 0)
+        self._steps_planned = (0, 0)  # In all, and in an epoch.
 
     gradients = property(lambda self: self._gradients, doc="The gradients by name. Write into them in place; end_step() zeroes them.")
     buffers = property(lambda self: self._buffers, doc="The buffers by name. The ranks' mean is taken in every step.")
@@ -99,7 +99,9 @@ class Job(_job.Job):
         _state.set_generators(kept["generators"])
 
     def _plan(self):
-        return self._steps_planned
+        total, per_epoch = self._steps_planned
+        # An epoch is as many samples as its steps take if each rank takes one.
+        return total, self._divide(per_epoch * self._place.ranks_of_all, 1) if per_epoch else None
 
     def combine(self, loss: Optional[float] = None) -> float:
         """Makes each gradient the mean over the ranks. Returns the mean loss, and NaN if no rank gave one. Collective."""

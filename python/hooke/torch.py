@@ -17,7 +17,6 @@ import ctypes
 import math
 import os
 import threading
-import warnings
 from typing import Any, Callable, List, Union
 
 import torch
@@ -209,8 +208,18 @@ class Job(_job.Job):
             super()._with_center(with_values)
 
     def _plan(self):
-        per_epoch = self._sampler.steps_per_epoch() if self._sampler else 0
-        return self._epochs_planned * per_epoch, per_epoch
+        if not self._sampler:
+            return 0, None
+        division = self._sampler.division()
+        return self._generation_step + division.steps_before(self._epochs_planned) if self._epochs_planned else 0, division
+
+    def _epochs_left(self, count: int):
+        before = None
+        for epoch in super()._epochs_left(count):
+            # An epoch of which earlier generations have left no step is not yielded, but schedulers count it.
+            self._schedulers.step_epochs(0 if before is None else epoch - before - 1)
+            before = epoch
+            yield epoch
 
     # ---- Backward ----
 
@@ -330,6 +339,7 @@ class Job(_job.Job):
         if not self._native.state_due():
             return
         self._to_keep = {
+            "generation": len(self._earlier),
             "steps": self._steps.saved(),
             "generators": _torch_state.generators(self._devices),
             "own_generators": self._objects.generators(),
@@ -346,12 +356,16 @@ class Job(_job.Job):
 
     def _restore(self, state: bytes, step: int) -> None:
         kept = _torch_state.decode(state)
-        self._steps.restore(kept.get("steps", {}))
+        of_this_generation = kept.get("generation", 0) == len(self._earlier)
+        self._steps.restore(kept.get("steps", {}), counts=of_this_generation)
         self._skipped = self._steps.skipped
         if len(kept["optimizers"]) == len(self._optimizers):
             for optimizer, its_state in zip(self._optimizers, kept["optimizers"]):
                 optimizer.load_state_dict(its_state)
-        self._schedulers.set(kept["schedulers"], step)
+        if of_this_generation or self._division is None:
+            self._schedulers.set(kept["schedulers"], *self._schedule_at(step))
+        else:
+            self._schedulers.begin_anew(kept["schedulers"])
         own_generators = _torch_state.unpacked(kept["own_generators"], self._devices)
         self._objects.set({**_torch_state.unpacked(kept["objects"], self._devices), **own_generators})
         for name, buffer in _torch_state.own_buffers(self._model, self._arena).items():
@@ -387,9 +401,19 @@ class Job(_job.Job):
         return scheduler
 
     def _advance_schedulers(self) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # The optimizer has not stepped yet in this start.
-            self._schedulers.catch_up(self._first_step, max(1, self._steps_per_epoch))
+        self._schedulers.catch_up(*self._schedule_at(self._first_step))
+
+    def _schedule_at(self, step: int):
+        """Returns how often a scheduler has stepped at this step of the present generation, if it does so per step and per epoch.
+
+        If the number of groups has changed, steps count as if the present groups had done all the work. So a schedule
+        that is as long as `epochs * len(loader)` says goes on where the data do.
+        """
+        if self._division is None:
+            return step, step
+        position = max(0, step - self._generation_step)
+        epoch, _ = next(self._division.from_position(position + self._skipped))
+        return self._division.steps_behind + position, epoch
 
     def evaluate(self, function: Callable[[torch.nn.Module], Any]):
         """Calls function(model) on the ranks of group 0, with the center's values, without gradients, in evaluation mode.

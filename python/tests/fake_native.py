@@ -13,8 +13,10 @@ PLACE = Place(
 
 
 class FakeNative:
-    def __init__(self, first_step=0, **place):
+    def __init__(self, first_step=0, earlier=(), generation_step=0, **place):
         self.calls = []
+        self.earlier = (list(earlier), generation_step)
+        first_step = max(first_step, generation_step)
         self.first_step = self.steps = first_step
         self.used = None  # If set: the used flags of another rank.
         self.on_combine = None  # If set: called in each combine with (address of gradient, count) of all parameters.
@@ -42,6 +44,9 @@ class FakeNative:
     def place(self):
         return self._place
 
+    def earlier_generations(self):
+        return self.earlier
+
     def register(self, tensors):
         """Puts values and gradients into one block each, without gaps."""
         sizes = [math.prod(tensor.shape) * (4 if tensor.type == "float32" else 2) for tensor in tensors]
@@ -57,8 +62,9 @@ class FakeNative:
         self.calls.append("register")
         return self.tensors
 
-    def begin(self, steps_total, steps_per_epoch):
+    def begin(self, steps_total, steps_per_epoch, epochs_done):
         self.calls.append("begin")
+        self.epochs_done = epochs_done
         self.plan = (steps_total, steps_per_epoch)
         self._see_values()
         return self.first_step

@@ -311,6 +311,24 @@ def stops(_):
     print(f"stopped {job.rank}")
 
 
+def takes(folder):
+    """Trains until the step that a third argument names, or to the end. Writes which samples it takes, and what it knows of the job."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    data = TensorDataset(torch.arange(103))
+    sampler = job.sampler(data, batch_size=3)
+    taken = []
+    for epoch in job.epochs(3):
+        for (x,) in DataLoader(data, batch_size=3, sampler=sampler):
+            taken.append((epoch, x.tolist()))
+            step(model, optimizer)
+            if str(job.step) == sys.argv[3]:
+                break
+        if str(job.step) == sys.argv[3]:
+            break
+    torch.save((job.first_step, [tuple(map(tuple, generation.shares)) for generation in job.generations], taken), f"{folder}/{job.rank}.pt")
+
+
 def stops_after_an_epoch(_):
     """One rank's call is enough."""
     job = hooke.init()

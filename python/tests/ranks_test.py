@@ -27,11 +27,24 @@ def run(scenario, folder=".", ranks=2, devices="cpu"):
     return run_program([str(HERE / "rank_program.py"), scenario, str(folder), devices], ranks)
 
 
-def run_program(arguments, ranks):
-    environment = {**os.environ, "HOOKE_LIBRARY": LIBRARY, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
+def run_program(arguments, ranks, **variables):
+    environment = {**os.environ, **variables, "HOOKE_LIBRARY": LIBRARY, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
     command = [*(MPIRUN + ["-n", str(ranks)] if ranks else []), sys.executable, *arguments]
     result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS)
     return result.returncode, result.stdout
+
+
+def write_start(path, group, generations, first_step, ranks):
+    """Writes the file with which a worker would start a group, of a job without servers whose groups have so many ranks."""
+    earlier = "".join(
+        f"earlier {{ first_step: {first} {' '.join(f'groups {{ ranks: {size} last_step: {last} }}' for size, last in groups)} }} " for first, groups in generations
+    )
+    kinds = " ".join(f"kinds {{ count: 1 ranks: {size} }}" for size in ranks)
+    number = f"first_incarnation: {2 * len(generations)} incarnation: {2 * len(generations) + 1}" if generations else "incarnation: 1"
+    job = f'name: "job" command {{ arguments: "program" directory: "/tmp" }} groups {{ {kinds} }}'
+    text = f'job_id: "job-1" task: TRAIN group: {group} job {{ {job} }} {earlier} first_step: {first_step} {number}'
+    command = ["protoc", "--encode=hooke.v1.GroupStart", "-I", str(HERE.parents[1]), "proto/worker.proto"]
+    path.write_bytes(subprocess.run(command, input=text.encode(), stdout=subprocess.PIPE, check=True).stdout)
 
 
 class Trains(unittest.TestCase):
@@ -155,6 +168,30 @@ class Ranks(unittest.TestCase):
     def test_one_rank_stops_all(self):
         for scenario in ("stops", "stops_after_an_epoch"):
             self.passes(scenario, "stopped 0", "stopped 1")
+
+
+class Generations(unittest.TestCase):
+    def test_every_sample_once_while_groups_come_and_go(self):
+        """1 -> 3 -> 2 groups of different size. In each generation they end after different steps."""
+        generations, first, taken = [], 0, {}
+        for ranks, last in (((2,), [20]), ((1, 2, 1), [23, 21, 26]), ((2, 1), [None, None])):
+            for group, size in enumerate(ranks):
+                with tempfile.TemporaryDirectory() as folder:
+                    start = pathlib.Path(folder) / "start"
+                    write_start(start, group, generations, first, ranks)
+                    program = [str(HERE / "rank_program.py"), "takes", folder, str(last[group])]
+                    status, output = run_program(program, size, HOOKE_START=str(start))
+                    self.assertEqual(status, 0, output)
+                    ended = [torch.load(f"{folder}/{rank}.pt") for rank in range(size)]
+                for first_step, earlier, steps in ended:
+                    self.assertEqual((first_step, earlier), (first, [tuple(groups) for _, groups in generations]))
+                    for epoch, samples in steps:
+                        taken.setdefault(epoch, []).extend(samples)
+            generations.append((first, list(zip(ranks, last))))
+            first = max(step or 0 for step in last)
+        # 20 steps of 6 samples are epoch 0 and 3 steps of epoch 1. Of that, 85 samples are left: 7 steps of 12. The groups
+        # do 3, 1 and 6 steps of these, so that 85 - (3 + 2 + 6) x 3 = 52 are left: 5 steps of 9. Then 11 are epoch 2.
+        self.assertEqual({epoch: (len(samples), len(set(samples))) for epoch, samples in taken.items()}, {0: (102, 102), 1: (96, 96), 2: (99, 99)})
 
 
 if __name__ == "__main__":

@@ -273,6 +273,20 @@ hooke_code hooke_get_place(const hooke_job* job, hooke_place* place) {
   });
 }
 
+hooke_code hooke_earlier_generations(const hooke_job* job, const hooke_generation** generations, size_t* count,
+                                     uint64_t* first_step) {
+  return Guarded(job, [&] {
+    if (generations == nullptr || count == nullptr || first_step == nullptr) {
+      return absl::InvalidArgumentError("hooke_earlier_generations: `generations`, `count` or `first_step` is NULL");
+    }
+    const absl::Span<const hooke_generation> earlier = job->rank->EarlierGenerations();
+    *generations = earlier.data();
+    *count = earlier.size();
+    *first_step = job->rank->first_step();
+    return absl::OkStatus();
+  });
+}
+
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count) {
   return Guarded(job, [&] {
     if (tensors == nullptr && count > 0) return absl::InvalidArgumentError("hooke_register: `tensors` is NULL");

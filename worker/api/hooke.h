@@ -21,6 +21,11 @@
  *   hooke_finish    the last exchange; the servers write the center to disk
  *   hooke_leave     leave the group; or hooke_leave_at_exit
  *
+ * Generations. A user may change the number of a job's groups while it runs (`hooke scale`). All its processes then end
+ * as if their workers wanted them to leave (see "A step"), and the program starts anew in the new number of groups.
+ * That is a new generation of the job. hooke_get_place describes the groups of the present generation, and
+ * hooke_earlier_generations says what those before have done.
+ *
  * Collective functions. All ranks of the group call them in the same order, with arguments of the same sizes. All other
  * functions but hooke_message say that they are not collective.
  *
@@ -68,7 +73,7 @@ extern "C" {
 #endif
 
 /* Version of this interface. It grows by one if a function or a struct changes. */
-#define HOOKE_API_VERSION 5
+#define HOOKE_API_VERSION 6
 
 /* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
 typedef struct hooke_job hooke_job;
@@ -101,7 +106,7 @@ typedef struct hooke_place {
   uint32_t groups;        /* Groups of the job; 1 without a job. */
   uint32_t rank;          /* 0 to ranks - 1. */
   uint32_t ranks;         /* Ranks of this group. */
-  uint32_t incarnation;   /* Starts of the group so far, this one included. 1 without a job. */
+  uint32_t incarnation;   /* Higher in each start of the group; 1 in the first one and without a job. */
   uint32_t has_servers;   /* 1: groups exchange with a center. */
   uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
   /* 1: by the job's rule, the servers step with the gradients, so a group of one rank must write them, too. */
@@ -126,6 +131,29 @@ hooke_code hooke_join(uint32_t api_version, hooke_job** job);
 
 /* Not collective. */
 hooke_code hooke_get_place(const hooke_job* job, hooke_place* place);
+
+/* What a group had done when its generation ended. */
+typedef struct hooke_share {
+  uint32_t ranks;     /* Ranks of the group. */
+  uint64_t last_step; /* The group's last step that counts; at least hooke_generation.first_step. */
+} hooke_share;
+
+/* A generation of the job that has ended. */
+typedef struct hooke_generation {
+  uint64_t first_step; /* The step from which all of its groups counted. */
+  uint32_t groups;
+  const hooke_share* shares; /* Of each group. */
+} hooke_generation;
+
+/*
+ * Returns the job's earlier generations, oldest first, and the step from which all groups of the present one count.
+ * From this a program knows which data is left: in a generation, group g has done the steps from first_step to its
+ * last_step. `*first_step` is at least the last step of each earlier group, so no step number comes twice. Without
+ * earlier generations `*count` and `*first_step` are 0. The memory is valid until hooke_leave. Not collective; the same
+ * on all ranks of all groups.
+ */
+hooke_code hooke_earlier_generations(const hooke_job* job, const hooke_generation** generations, size_t* count,
+                                     uint64_t* first_step);
 
 /* ---- Parameters ---- */
 
@@ -178,16 +206,23 @@ hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
  * wait for a group that has made steps_total steps, or after its hooke_finish.
  */
 typedef struct hooke_plan {
-  uint64_t steps_total;     /* Steps of the whole training of a group; 0: not known. */
+  /* The step after which a group's training ends, counted from the job's begin: in a later generation, its first step
+     plus what is left. 0: not known. A number below the generation's first step counts as that one. */
+  uint64_t steps_total;
   uint64_t steps_per_epoch; /* Steps of a group in an epoch, a pass of all groups together; 0: not known. */
+  /* Passes over the data by all groups before this generation. 0: if there are earlier ones, the library works it out
+     from steps_per_epoch. That is right if each rank takes as many samples in each step of all generations. */
+  double epochs_done;
 } hooke_plan;
 
 /*
  * Begins to train. Collective, once, after hooke_register. The first group of the job creates the center from its own
  * values. Every other group takes the center's values, and so does a group that is started again (but see
- * hooke_save_state). Afterwards all ranks hold the same values. `*first_step` is the number of steps that the group has
- * done already in earlier starts.
+ * hooke_save_state). Afterwards all ranks hold the same values. `*first_step` is the step from which the group goes on:
+ * the number of steps that it has done already in earlier starts. In a later generation it is at least the first step
+ * of hooke_earlier_generations.
  *
+ * HOOKE_INVALID_ARGUMENT: epochs_done is negative or not finite.
  * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the job
  * needs steps_per_epoch, or has another collectives.aggregation than `allreduce`, or another group's plan differs; the
  * message has both lengths.
@@ -197,7 +232,8 @@ hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_s
 /*
  * ---- A step ----
  *
- * A worker may want the group to leave, because it is drained or shut down. The hooke_end_step of the next step then
+ * A worker may want the group to leave, because it is drained or shut down, or because a user has changed the number of
+ * groups. The hooke_end_step of the next step then
  * exchanges with the servers and makes a state due, and the hooke_combine after it returns HOOKE_CANCELLED on all
  * ranks. The program ends by hooke_fail with that code, as after any error, and the group starts again elsewhere from
  * there.

@@ -97,7 +97,13 @@ RankJob::RankJob(const v1::GroupStart& start, const Dependencies& deps)
     : start_(start),
       job_(FillDefaults(start.job())),
       deps_(deps),
-      rule_(start.servers().empty() ? "none" : FactsOf(*RuleOf(job_.averaging().rule())).name) {}
+      rule_(start.servers().empty() ? "none" : FactsOf(*RuleOf(job_.averaging().rule())).name) {
+  for (const v1::Generation& generation : start.earlier()) {
+    std::vector<hooke_share>& shares = shares_.emplace_back();
+    for (const v1::GenerationGroup& group : generation.groups()) shares.push_back({group.ranks(), group.last_step()});
+    earlier_.push_back({generation.first_step(), static_cast<uint32_t>(shares.size()), shares.data()});
+  }
+}
 
 hooke_place RankJob::Place() const {
   hooke_place place = {};
@@ -230,6 +236,10 @@ void RankJob::Move(absl::Span<hooke_tensor> tensors) const {
 }
 
 absl::Status RankJob::CheckPlan(const hooke_plan& plan) const {
+  if (!std::isfinite(plan.epochs_done) || plan.epochs_done < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("hooke_begin: the plan's epochs_done is ", plan.epochs_done, "; give a finite number, 0 or more"));
+  }
   if (start_.servers().empty() || plan.steps_per_epoch > 0) return absl::OkStatus();
   const bool by_schedule = CountsEpochs(job_);
   if (!by_schedule && job_.averaging().post_local_epochs() == 0) return absl::OkStatus();
@@ -250,10 +260,13 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   }
   if (!checked.ok()) return Note(checked);
   plan_ = plan;
-  const RankNumbers numbers = {deps_.group->rank(), plan.steps_per_epoch, plan.steps_total};
+  plan_.epochs_done = EpochsDone(plan);
+  // A program whose length is fixed may have no step left in this generation.
+  if (plan.steps_total > 0) plan_.steps_total = std::max<uint64_t>(plan.steps_total, start_.first_step());
+  const RankNumbers numbers = {deps_.group->rank(), plan_.steps_per_epoch, plan_.steps_total, plan_.epochs_done};
   absl::StatusOr<GroupTrainingOptions> options = TrainingOptionsOf(start_, job_, numbers);
   if (!options.ok()) return Note(options.status());
-  options->rhythm.steps_total = plan.steps_total > 0 ? plan.steps_total : kEndless;
+  options->rhythm.steps_total = plan_.steps_total > 0 ? plan_.steps_total : kEndless;
   options->optimizer = std::nullopt;
   options->learns_of_stops = job_.groups().count() > 1;
   center_ = DialCenter(start_, job_, numbers, layout_, std::nullopt, deps_.dial);
@@ -265,13 +278,29 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
   const absl::StatusOr<uint64_t> first = training_->Begin();
   if (!first.ok()) return Note(first.status());
   step_ = *first;
-  deps_.reporter->SetPlan({.step = step_, .steps_total = plan.steps_total, .epoch = Epoch(step_)});
+  deps_.reporter->SetPlan({.step = step_, .steps_total = plan_.steps_total, .epoch = Epoch(step_)});
   stage_ = Stage::kTraining;
   return step_;
 }
 
+double RankJob::EpochsDone(const hooke_plan& plan) const {
+  if (plan.epochs_done > 0 || plan.steps_per_epoch == 0) return plan.epochs_done;
+  // A pass is so many steps of one rank, whatever the groups are.
+  const double steps_of_ranks = static_cast<double>(plan.steps_per_epoch) * static_cast<double>(AllRanksOf(job_));
+  double epochs = 0;
+  for (const v1::Generation& generation : start_.earlier()) {
+    for (const v1::GenerationGroup& group : generation.groups()) {
+      const uint64_t steps = group.last_step() - std::min(group.last_step(), generation.first_step());
+      epochs += static_cast<double>(group.ranks()) * static_cast<double>(steps) / steps_of_ranks;
+    }
+  }
+  return epochs;
+}
+
 double RankJob::Epoch(uint64_t step) const {
-  return plan_.steps_per_epoch == 0 ? 0 : static_cast<double>(step) / static_cast<double>(plan_.steps_per_epoch);
+  if (plan_.steps_per_epoch == 0) return plan_.epochs_done;
+  const uint64_t steps = step - std::min<uint64_t>(step, start_.first_step());
+  return plan_.epochs_done + static_cast<double>(steps) / static_cast<double>(plan_.steps_per_epoch);
 }
 
 void RankJob::BeginStepIfNone() {

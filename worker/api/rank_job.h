@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,6 +49,8 @@ class RankJob {
 
   // These functions do what the functions of hooke.h with the same names do. Their contracts are there.
   hooke_place Place() const;
+  absl::Span<const hooke_generation> EarlierGenerations() const { return earlier_; }
+  uint64_t first_step() const { return start_.first_step(); }  // Of the generation.
   absl::Status Register(absl::Span<hooke_tensor> tensors);
   absl::StatusOr<uint64_t> Begin(const hooke_plan& plan);
   absl::Status GradientReady(size_t index);
@@ -83,6 +86,7 @@ class RankJob {
   absl::Status CheckStage(Stage wanted, const char* call, const char* otherwise) const;
   absl::Status Note(absl::Status status);
   void BeginStepIfNone();
+  double EpochsDone(const hooke_plan& plan) const;
   double Epoch(uint64_t step) const;
   absl::Span<float> Given() const { return arena_->statistics().subspan(kTrainingStatistics, 1); }
   absl::Span<float> Used() const { return arena_->statistics().subspan(kTrainingStatistics + 1); }
@@ -91,6 +95,8 @@ class RankJob {
   const v1::JobSpec job_;  // With defaults.
   const Dependencies deps_;
   const std::string rule_;
+  std::vector<std::vector<hooke_share>> shares_;  // Of earlier_.
+  std::vector<hooke_generation> earlier_;
 
   Stage stage_ = Stage::kJoined;
   absl::Status lost_;  // The error of a failed collective. Once it is set, the group cannot be used any more.
@@ -99,7 +105,7 @@ class RankJob {
   std::unique_ptr<NarrowTensors> narrow_;  // Null if all tensors are float32.
   std::unique_ptr<DialedCenter> center_;
   std::unique_ptr<GroupTraining> training_;
-  hooke_plan plan_ = {};
+  hooke_plan plan_ = {};  // With the numbers that the library has worked out.
 
   // State of the step.
   bool in_step_ = false;       // The step began, and its gradients are not combined yet.

@@ -167,7 +167,7 @@ class RankJobRestartTest : public ::testing::TestWithParam<DataType> {
 
   // Trains to the end. False: this rank or the other one died, or the group has left.
   bool Train(RankJob& job, Program& program, int rank, const Death& death, std::atomic<bool>* leave) {
-    if (!job.Register(program.tensors()).ok() || !job.Begin({kSteps, 0}).ok()) return false;
+    if (!job.Register(program.tensors()).ok() || !job.Begin({kSteps, 0, 0}).ok()) return false;
     first_steps_[rank] = job.step();
     const auto saved = job.SavedState();
     EXPECT_TRUE(saved.ok());

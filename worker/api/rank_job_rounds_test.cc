@@ -68,7 +68,8 @@ std::vector<float> Train(uint32_t group, const std::string& server, const hooke_
 // Each round has both groups, also after more steps than train.epochs (10), whatever the plan says about the length of
 // the training.
 TEST(RankJobRoundsTest, RoundsHaveAllGroupsAfterTenSteps) {
-  for (const hooke_plan plan : {hooke_plan{0, 0}, hooke_plan{0, 1}, hooke_plan{kSteps, 0}, hooke_plan{kSteps, 1}}) {
+  for (const hooke_plan plan :
+       {hooke_plan{0, 0, 0}, hooke_plan{0, 1, 0}, hooke_plan{kSteps, 0, 0}, hooke_plan{kSteps, 1, 0}}) {
     RestartableServer server;
     std::vector<float> values[kGroups];
     RunRanks(kGroups, [&](int group) { values[group] = Train(static_cast<uint32_t>(group), server.address(), plan); });
@@ -99,7 +100,7 @@ uint64_t TrainUntil(const v1::GroupStart& start, const Ending& ending) {
     tensor.device = HOOKE_HOST;
     tensor.values = &first;
     EXPECT_TRUE(job.Register(absl::MakeSpan(&tensor, 1)).ok());
-    EXPECT_TRUE(job.Begin({kManySteps, 0}).ok());
+    EXPECT_TRUE(job.Begin({kManySteps, 0, 0}).ok());
     while (job.step() < ending.end && !*job.Stopping()) {
       ASSERT_TRUE(job.Combine(1, nullptr).ok());
       const absl::StatusOr<uint64_t> step = job.EndStep({});
@@ -163,8 +164,8 @@ TEST(RankJobRoundsTest, PlansThatDifferAreAnErrorBeforeTheFirstStep) {
     });
     return status;
   };
-  EXPECT_TRUE(begin(0, {20, 10}).ok());
-  for (const hooke_plan plan : {hooke_plan{30, 10}, hooke_plan{25, 0}, hooke_plan{0, 0}}) {
+  EXPECT_TRUE(begin(0, {20, 10, 0}).ok());
+  for (const hooke_plan plan : {hooke_plan{30, 10, 0}, hooke_plan{25, 0, 0}, hooke_plan{0, 0, 0}}) {
     const absl::Status status = begin(1, plan);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("the first group of the job 2 epochs of 10 steps"));

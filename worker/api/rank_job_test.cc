@@ -198,7 +198,7 @@ TEST_F(RankJobTest, OneRankStopsTheGroup) {
     if (with_server) UseServer();
     Run(3, [&](RankJob& job, Program& program, int rank) {
       EXPECT_EQ(job.Stop().code(), absl::StatusCode::kFailedPrecondition);
-      Begin(job, program, {100, 0});
+      Begin(job, program, {100, 0, 0});
       Train(job, program, 4, 3);
       EXPECT_FALSE(*job.Stopping());
       if (rank == 2) {
@@ -351,6 +351,68 @@ TEST_F(RankJobTest, UsedGradients) {
   });
 }
 
+// After the number of groups has changed, the program learns what the earlier groups have done, steps count on from the
+// generation's first one, and the epoch from what is done.
+TEST_F(RankJobTest, GoesOnInALaterGeneration) {
+  v1::Generation& first = *start_.add_earlier();
+  for (const auto& [ranks, last_step] : {std::pair(2, 12), std::pair(1, 9)}) {
+    v1::GenerationGroup& group = *first.add_groups();
+    group.set_ranks(static_cast<uint32_t>(ranks));
+    group.set_last_step(static_cast<uint64_t>(last_step));
+  }
+  v1::Generation& second = *start_.add_earlier();
+  second.set_first_step(12);
+  second.add_groups()->set_ranks(1);
+  second.mutable_groups(0)->set_last_step(12);  // The user has changed the number twice, and no step lay between.
+  start_.set_first_step(13);
+  start_.set_first_incarnation(7);
+  start_.set_incarnation(7);
+  struct Case {
+    hooke_plan plan;
+    double epochs;  // At the end, after 5 steps.
+    uint64_t total;
+  };
+  const Case cases[] = {{{18, 10, 2.5}, 3, 18},
+                        // (2 x 12 + 1 x 9) steps of a rank; 10 steps of 2 ranks are an epoch.
+                        {{18, 10, 0}, 33.0 / 20 + 0.5, 18},
+                        {{0, 0, 0}, 0, 0},
+                        {{5, 10, 1}, 1.5, 13}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(absl::StrCat("of ", c.plan.steps_total, " steps, ", c.plan.epochs_done, " epochs done"));
+    Run(2, [&](RankJob& job, Program& program, int) {
+      const absl::Span<const hooke_generation> earlier = job.EarlierGenerations();
+      ASSERT_EQ(earlier.size(), 2u);
+      ASSERT_EQ(earlier[0].groups, 2u);
+      EXPECT_EQ(earlier[0].first_step, 0u);
+      EXPECT_EQ(earlier[0].shares[0].ranks, 2u);
+      EXPECT_EQ(earlier[0].shares[0].last_step, 12u);
+      EXPECT_EQ(earlier[0].shares[1].ranks, 1u);
+      EXPECT_EQ(earlier[0].shares[1].last_step, 9u);
+      ASSERT_EQ(earlier[1].groups, 1u);
+      EXPECT_EQ(earlier[1].first_step, 12u);
+      EXPECT_EQ(job.first_step(), 13u);
+      Begin(job, program, c.plan, 13);
+      Train(job, program, 18, 3);
+      EXPECT_TRUE(job.Finish().ok());
+    });
+    absl::MutexLock lock(&mutex_);
+    EXPECT_EQ(progress_.step(), 18u);
+    EXPECT_EQ(progress_.steps_total(), c.total);
+    EXPECT_NEAR(progress_.epoch(), c.epochs, 1e-12);
+  }
+}
+
+TEST_F(RankJobTest, EpochsDoneThatAreNoNumberOfEpochs) {
+  for (const double epochs : {-1.0, std::nan(""), static_cast<double>(INFINITY)}) {
+    Run(1, [&](RankJob& job, Program& program, int) {
+      ASSERT_TRUE(job.Register(absl::MakeSpan(program.tensors)).ok());
+      const absl::Status status = job.Begin({10, 5, epochs}).status();
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("epochs_done is "));
+    });
+  }
+}
+
 // Training exchanges at each interval. When it ends, after any step, the center has the last values. A restarted group
 // goes on from there.
 TEST_F(RankJobTest, ExchangesAndEnds) {
@@ -366,7 +428,7 @@ TEST_F(RankJobTest, ExchangesAndEnds) {
     server_.Forget();
     start_.set_incarnation(1);
     Run(2, [&](RankJob& job, Program& program, int) {
-      Begin(job, program, {c.steps_total, 0});
+      Begin(job, program, {c.steps_total, 0, 0});
       Train(job, program, c.end, 3);
       EXPECT_TRUE(job.Finish().ok());
     });
@@ -378,7 +440,7 @@ TEST_F(RankJobTest, ExchangesAndEnds) {
     start_.set_incarnation(2);
     Run(2, [&](RankJob& job, Program& program, int) {
       program.Values(0)[0] = 1000;
-      Begin(job, program, {c.steps_total, 0}, c.goes_on_at);
+      Begin(job, program, {c.steps_total, 0, 0}, c.goes_on_at);
       std::vector<float> all = program.All();
       all.resize(center.size());
       EXPECT_EQ(all, center);

@@ -52,6 +52,7 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
   deps_.reporter->Enter(Phase::ATTACHING);
   GatherNarrow();
   Attached attached;
+  attached.last_sequence = options_.first_step;
   if (deps_.center != nullptr) {
     absl::StatusOr<Attached> center = BeginFromCenter();
     if (!center.ok()) return center.status();
