@@ -32,6 +32,17 @@ void ExchangeMeter::AppliedAlone(uint64_t staleness) {
   Add(staleness_updates_, staleness);
 }
 
+void ExchangeMeter::AddCounts(const ExchangeCounts& counts) {
+  Add(refused_, counts.refused);
+  Add(received_bytes_, counts.received_bytes);
+  Add(sent_bytes_, counts.sent_bytes);
+  for (size_t i = 0; i < answers_.size(); ++i) Add(answers_[i], counts.answers[i]);
+  Add(answer_nanoseconds_, static_cast<uint64_t>(absl::ToInt64Nanoseconds(counts.answer_time)));
+  for (size_t i = 0; i < staleness_.size(); ++i) Add(staleness_[i], counts.staleness[i]);
+  Add(staleness_updates_, counts.staleness_updates);
+  Add(rounds_, counts.rounds);
+}
+
 ExchangeCounts ExchangeMeter::Read() const {
   ExchangeCounts counts;
   counts.refused = refused_;

@@ -56,6 +56,9 @@ class ExchangeMeter {
   void AppliedAlone(uint64_t staleness);
   void AppliedRound() { Add(rounds_, 1); }
 
+  // Adds the counts of another meter, but not the groups' times, because the groups are others.
+  void AddCounts(const ExchangeCounts& counts);
+
   // The counts are read one after another while others may grow.
   ExchangeCounts Read() const;
 

@@ -46,5 +46,30 @@ TEST(ExchangeMeterTest, CountsStalenessRoundsAndRefusals) {
   EXPECT_EQ(counts.refused, 2u);
 }
 
+// A later generation of a job counts on, and knows nothing of the groups before.
+TEST(ExchangeMeterTest, GoesOnFromAnotherMeter) {
+  const auto clock = std::make_shared<TestClock>();
+  ExchangeMeter before(2, clock);
+  const absl::Time arrived = before.Now();
+  clock->Advance(absl::Seconds(11));
+  before.Answered({1, arrived, 10, 20});
+  before.AppliedAlone(3);
+  before.AppliedRound();
+  before.Refused();
+  ExchangeMeter meter(1, clock);
+  meter.AppliedAlone(3);
+  meter.AddCounts(before.Read());
+  const ExchangeCounts counts = meter.Read();
+  EXPECT_THAT(counts.answers, ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_EQ(counts.answer_time, absl::Seconds(11));
+  EXPECT_EQ(counts.received_bytes, 10u);
+  EXPECT_EQ(counts.sent_bytes, 20u);
+  EXPECT_THAT(counts.staleness, ElementsAre(0, 0, 0, 2, 0, 0, 0, 0, 0, 0));
+  EXPECT_EQ(counts.staleness_updates, 6u);
+  EXPECT_EQ(counts.rounds, 1u);
+  EXPECT_EQ(counts.refused, 1u);
+  EXPECT_THAT(counts.idle, ElementsAre(std::nullopt));
+}
+
 }  // namespace
 }  // namespace hooke

@@ -58,9 +58,9 @@ class Shard {
 
   // Makes the shard with which the center of `before` goes on in a later generation of the job, by the plan of
   // NextGeneration. It takes the values, the rule's state and the counts of updates of each block, and whether the
-  // center is initialized and the job is to stop. What belongs to groups begins anew. The blocks' memory is handed
-  // over, so at no time are there two copies. `before` is closed: its turns end with GenerationOver, and its blocks are
-  // gone. RESOURCE_EXHAUSTED: as for Create; `before` is as it was.
+  // center is initialized and the job is to stop. It counts exchanges on. What belongs to groups begins anew. The
+  // blocks' memory is handed over, so at no time are there two copies. `before` is closed: its turns end with
+  // GenerationOver, and its blocks are gone. RESOURCE_EXHAUSTED: as for Create; `before` is as it was.
   static absl::StatusOr<std::unique_ptr<Shard>> Succeed(ShardPlan plan, Shard& before);
 
   const ShardPlan& plan() const { return plan_; }

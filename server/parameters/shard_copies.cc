@@ -81,6 +81,7 @@ void Shard::TakeOver(Shard& before) {
     std::fill(blocks_[i].seen.begin(), blocks_[i].seen.end(), block.updates);
   }
   updates_.store(before.updates() + 1, std::memory_order_release);  // A snapshot must store the generation.
+  meter_.AddCounts(before.meter_.Read());
   const bool stops = before.CopyGroups().stop;
   const bool initialized = before.initialized();
   absl::MutexLock lock(&mutex_);

@@ -43,6 +43,39 @@ TEST_F(ExchangeTest, AttachCreatesThenResumes) {
   EXPECT_EQ(pulled, Center());
 }
 
+// A later generation of the job, with more groups, goes on with the center, from its first step. A start of the
+// earlier one is refused.
+TEST_F(ExchangeTest, AttachGoesOnInALaterGeneration) {
+  Attach(Ramp(1, 0));
+  std::vector<float> group = Ramp(5, 0);
+  const auto old_client = Client();
+  ExpectAllOk(old_client->Exchange(Call(48), group, Into(group)));
+  CenterOptions later;
+  later.sender = sender_;
+  later.sender.set_incarnation(5);
+  later.job.set_rule(v1::AveragingSpec::ELASTIC);
+  later.job.set_alpha(0.5);
+  later.job.set_groups(2);
+  later.job.set_first_incarnation(5);
+  later.job.set_first_step(50);
+  later.layout.parameters.push_back({"w", {kValues}});
+  later.partition = Partition(kValues);
+  later.servers = {calls_[0].get(), calls_[1].get()};
+  const absl::StatusOr<Attached> attached = CenterClient(later).Attach(Ramp(9, 0), absl::Now() + absl::Seconds(10));
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  EXPECT_EQ(attached->last_sequence, 50u);
+  EXPECT_EQ(Center(), Ramp(2, 0));
+  for (const ServerOutcome& outcome : old_client->Exchange(Call(49), group, Into(group))) {
+    EXPECT_EQ(outcome.status.code(), absl::StatusCode::kAborted) << outcome.status;
+  }
+  EXPECT_EQ(center_->Attach(group, absl::Now() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(center_->Pace(1, absl::Now() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
+  sender_.set_incarnation(5);
+  group = Ramp(4, 0);
+  ExpectAllOk(Client()->Exchange(Call(51), group, Into(group)));
+  EXPECT_EQ(Center(), Ramp(3, 0)) << "half of the distance from 2 to 4";
+}
+
 // An attach that cannot succeed ends at its deadline and names the server and its last error.
 TEST_F(ExchangeTest, AttachNamesTheServerThatDoesNotAnswer) {
   servers_[1]->SetReachable(false);

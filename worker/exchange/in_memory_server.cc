@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -143,14 +144,50 @@ absl::StatusOr<v1::AttachResponse> InMemoryServer::Attach(const v1::AttachReques
   if (request.layout().SerializeAsString() != job_.layout().SerializeAsString()) {
     return absl::FailedPreconditionError("the layout differs");
   }
+  const uint32_t present = job_.job().first_incarnation();
+  const uint32_t asked = request.job().first_incarnation();
+  if (asked < present) return absl::AbortedError("a generation that is over");
+  if (absl::Status status = CheckSender(request.sender()); !status.ok()) return status;
+  if (asked > present) {
+    if (absl::Status status = BeginGeneration(request); !status.ok()) return status;
+  }
   uint64_t lowest = std::numeric_limits<uint64_t>::max();
   for (uint64_t first = shard_.begin; first < shard_.end; first += kBlockValues) {
-    lowest = std::min(lowest, answered_[{request.sender().group(), first}].sequence);
+    const uint64_t sequence = answered_[{request.sender().group(), first}].sequence;
+    lowest = std::min(lowest, std::max(sequence, job_.job().first_step()));
   }
   incarnations_[request.sender().group()] = request.sender().incarnation();
   response.set_state(v1::AttachResponse::READY);
   response.set_last_sequence(lowest);
   return response;
+}
+
+// The center goes on, and with it the wish to stop. What belongs to groups begins anew. As on a real server, the new
+// generation is on disk at once.
+absl::Status InMemoryServer::BeginGeneration(const v1::AttachRequest& request) {
+  const RuleName name = request.job().rule() == v1::AveragingSpec::NONE ? RuleName::kNone : RuleName::kElastic;
+  absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule({name, request.job().alpha()});
+  if (!rule.ok()) return rule.status();
+  rule_ = *std::move(rule);
+  job_ = request;
+  answered_.clear();
+  ended_.clear();
+  paces_.clear();
+  incarnations_.clear();
+  disk_center_ = center_;
+  disk_answered_.clear();
+  ++generation_;  // Breaks the streams of the earlier generation.
+  for (auto state = states_.begin(); state != states_.end();) {
+    state = std::get<0>(state->first) >= request.job().groups() ? states_.erase(state) : std::next(state);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InMemoryServer::CheckSender(const v1::Sender& sender) const {
+  if (sender.incarnation() < job_.job().first_incarnation()) return absl::AbortedError("a generation that is over");
+  const auto attached = incarnations_.find(sender.group());
+  if (attached == incarnations_.end() || sender.incarnation() >= attached->second) return absl::OkStatus();
+  return absl::AbortedError("replaced");
 }
 
 absl::Status InMemoryServer::Initialize(const InitialValues& values) {
@@ -170,6 +207,7 @@ absl::Status InMemoryServer::Initialize(const InitialValues& values) {
 absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& request) {
   absl::MutexLock lock(&mutex_);
   if (!reachable_) return absl::UnavailableError("connection refused");
+  if (absl::Status status = CheckSender(request.sender()); !status.ok()) return status;
   if (request.steps_per_second() > 0) paces_[request.sender().group()] = request.steps_per_second();
   // next_fragment stays 0, because this server has no rounds.
   v1::PaceResponse response;
@@ -226,7 +264,7 @@ absl::Status InMemoryServer::Pull(const std::function<absl::Status(const v1::Pul
 absl::StatusOr<AnsweredBlocks> InMemoryServer::Apply(const v1::Sender& sender, const AnsweredBlocks& sent) {
   if (!error_.ok()) return error_;
   if (center_.empty()) return absl::NotFoundError("no such job");
-  if (sender.incarnation() < incarnations_[sender.group()]) return absl::AbortedError("replaced");
+  if (absl::Status status = CheckSender(sender); !status.ok()) return status;
   AnsweredBlocks all = {sent.sequence, sent.first, {}};
   for (uint64_t done = 0; done < sent.values.size(); done += kBlockValues) {
     const absl::Span<const float> x = absl::MakeConstSpan(sent.values).subspan(done, kBlockValues);

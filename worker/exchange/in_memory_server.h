@@ -2,7 +2,8 @@
 #define HOOKE_WORKER_EXCHANGE_IN_MEMORY_SERVER_H_
 
 // A parameter server without a network, for tests. It holds one shard of one job and keeps the contract of
-// proto/parameter_server.proto. Tests can switch faults on. Thread-safe. The server outlives what Dial returns.
+// proto/parameter_server.proto, also for later generations of the job. Tests can switch faults on. Thread-safe. The
+// server outlives what Dial returns.
 
 #include <map>
 #include <memory>
@@ -63,7 +64,7 @@ class InMemoryServer {
   int repeated() const;               // How often a block's earlier answer was sent again.
   std::set<uint32_t> ended() const;   // The groups that have said that they have ended.
   int streams() const;                // Streams opened so far.
-  v1::JobSpecForShard job() const;    // The job as the group that created the shard sent it.
+  v1::JobSpecForShard job() const;    // The job as the first group of the present generation sent it.
   v1::Layout layout() const;          // The layout as that group sent it.
 
  private:
@@ -89,6 +90,9 @@ class InMemoryServer {
   absl::StatusOr<v1::LocateResponse> Locate(const v1::Sender& sender, absl::Time deadline);
   bool AnswersLocate() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return !reachable_ || (answering_ && !losing_); }
   void LoadDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BeginGeneration(const v1::AttachRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ABORTED: the sender's generation is over, or a later start of its group has attached.
+  absl::Status CheckSender(const v1::Sender& sender) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<AnsweredBlocks> Apply(const v1::Sender& sender, const AnsweredBlocks& sent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

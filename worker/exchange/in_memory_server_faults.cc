@@ -15,6 +15,7 @@ absl::Status InMemoryServer::Save(const v1::SaveRequest& request) {
   if (restart_before_save_) LoadDisk();
   restart_before_save_ = false;
   if (center_.empty()) return absl::NotFoundError("no such job");
+  if (absl::Status status = CheckSender(request.sender()); !status.ok()) return status;
   if (request.ends()) ended_.insert(request.sender().group());
   stops_ = stops_ || request.stops();
   disk_center_ = center_;
@@ -31,7 +32,7 @@ absl::Status InMemoryServer::KeepState(const StateToKeep& state) {
     return absl::UnavailableError("connection reset");
   }
   const v1::Sender& sender = state.header.sender();
-  if (sender.incarnation() < incarnations_[sender.group()]) return absl::AbortedError("replaced");
+  if (absl::Status status = CheckSender(sender); !status.ok()) return status;
   const StateKey key = {sender.group(), sender.rank(), sender.incarnation(), state.header.step()};
   const v1::StateId& keeps = state.header.keeps();
   const StateKey kept = {sender.group(), sender.rank(), keeps.incarnation(), keeps.step()};

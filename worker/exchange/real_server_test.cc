@@ -51,7 +51,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     return sender;
   }
 
-  std::unique_ptr<CenterClient> MakeCenter(uint32_t incarnation, const std::string& parameter = "w") {
+  CenterOptions OptionsOfCenter(uint32_t incarnation, const std::string& parameter = "w") {
     CenterOptions options;
     options.sender = Sender(incarnation);
     options.job.set_rule(v1::AveragingSpec::ELASTIC);
@@ -62,7 +62,10 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     options.partition = Partition(kValues);
     options.servers = {calls_[0].get(), calls_[1].get()};
     options.retry_pause = absl::Milliseconds(20);
-    return std::make_unique<CenterClient>(std::move(options));
+    return options;
+  }
+  std::unique_ptr<CenterClient> MakeCenter(uint32_t incarnation, const std::string& parameter = "w") {
+    return std::make_unique<CenterClient>(OptionsOfCenter(incarnation, parameter));
   }
 
   // Makes the clients of both ranks. The tests call them one after the other.
@@ -184,6 +187,45 @@ TEST_P(RealServerTest, StoppedAndStartedAgain) {
   outcomes = second.Exchange(Call(3), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
+}
+
+// A later generation of the job begins, with two groups instead of one. Its group goes on with the center as it was,
+// from the generation's first step, also after the servers were started again. The earlier group is told to stop: its
+// exchange does not reach the center.
+TEST_P(RealServerTest, ALaterGeneration) {
+  Attach(Ramp(1, 0));
+  std::vector<float> old_group = Ramp(5, 0);
+  auto old_clients = Clients(1);
+  for (auto& client : old_clients) {
+    for (const ServerOutcome& outcome : client->Exchange(Call(1), old_group, Into(old_group))) {
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    }
+  }
+  CenterOptions options = OptionsOfCenter(5);
+  options.job.set_groups(2);
+  options.job.set_first_incarnation(5);
+  options.job.set_first_step(40);
+  center_ = std::make_unique<CenterClient>(std::move(options));
+  std::vector<float> group = Ramp(6, 0);
+  const absl::StatusOr<Attached> attached = center_->Attach(group, absl::Now() + kPatience);
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  EXPECT_EQ(attached->last_sequence, 40u);
+  EXPECT_EQ(Center(), Ramp(2, 0));
+  for (auto& client : old_clients) {
+    for (const ServerOutcome& outcome : client->Exchange(Call(2), old_group, Into(old_group))) {
+      EXPECT_EQ(outcome.status.code(), absl::StatusCode::kAborted) << outcome.status;
+      EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("a generation that is over"));
+    }
+  }
+  EXPECT_EQ(MakeCenter(2)->Attach(old_group, absl::Now() + kPatience).status().code(), absl::StatusCode::kAborted);
+  RestartAll();
+  for (auto& client : Clients(5)) {
+    for (const ServerOutcome& outcome : client->Exchange(Call(41), group, Into(group))) {
+      ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    }
+  }
+  EXPECT_EQ(Center(), Ramp(3, 0));
+  EXPECT_EQ(group, Ramp(5, 0));
 }
 
 // The server's snapshot is older than the group's present incarnation, so the restarted server does not know that
