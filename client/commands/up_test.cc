@@ -168,7 +168,7 @@ TEST_F(UpTest, StartsAndStops) {
   EXPECT_EQ(LogOf("worker-2"),
             absl::StrCat("started with --coordinator ", *coordinator,
                          " --name worker-2 --site local --slots 3 --bind none --state-dir ", state_,
-                         "/worker-2 --ready-file ", state_, "/worker-2.ready --leave-within 0s --allow-commands\n"));
+                         "/worker-2 --ready-file ", state_, "/worker-2.ready --allow-commands\n"));
   up.Signal(SIGINT);
   const ProgramOutcome result = up.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;

@@ -112,11 +112,10 @@ std::vector<std::string> ServerArguments(const DaemonPaths& paths, const std::st
 
 std::vector<std::string> WorkerArguments(const DaemonPaths& paths, const std::string& name, int slots,
                                          const std::string& coordinator) {
-  // The machine's cores serve all workers and servers, so no rank gets cores of its own. The servers end at
-  // the same time as the workers, so groups could not exchange any more.
-  return {paths.program,   "--coordinator", coordinator,         "--name",         name,   "--site",
-          "local",         "--slots",       absl::StrCat(slots), "--bind",         "none", "--state-dir",
-          paths.state_dir, "--ready-file",  paths.ready_file,    "--leave-within", "0s"};
+  // The machine's cores serve all workers and servers, so no rank gets cores of its own.
+  return {paths.program,   "--coordinator", coordinator,         "--name", name,   "--site",
+          "local",         "--slots",       absl::StrCat(slots), "--bind", "none", "--state-dir",
+          paths.state_dir, "--ready-file",  paths.ready_file};
 }
 
 absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOptions& options,
@@ -330,6 +329,10 @@ std::vector<std::string> LocalCluster::Stop(Interrupts* interrupts) {
 void LocalCluster::StopDaemons(std::vector<Daemon>& daemons, Interrupts* interrupts, bool& hurry,
                                std::vector<std::string>& killed) {
   for (Daemon& daemon : daemons) daemon.child.Signal(SIGTERM);
+  // Ctrl-C ends the cluster at once. A second signal tells a worker not to wait until its groups have left.
+  for (Daemon& daemon : daemons) {
+    if (!daemon.child.EndsWithin(absl::Milliseconds(50))) daemon.child.Signal(SIGTERM);
+  }
   const absl::Time deadline = absl::Now() + options_.stop_grace;
   for (Daemon& daemon : daemons) {
     while (!hurry && absl::Now() < deadline && !daemon.child.EndsWithin(absl::Milliseconds(50))) {

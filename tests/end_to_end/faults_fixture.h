@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -17,6 +18,14 @@ namespace hooke {
 // How long a test waits for what a job must do at some time. It is generous, because other tests and compilers may have
 // the cores.
 inline constexpr absl::Duration kFaultLimit = absl::Seconds(300);
+
+// Returns the number that follows the first `text` of the log; nullopt: there is none.
+inline std::optional<std::string> NumberAfter(const std::string& log, const std::string& text) {
+  const size_t at = log.find(text);
+  if (at == std::string::npos) return std::nullopt;
+  const size_t begin = at + text.size();
+  return log.substr(begin, log.find_first_not_of("0123456789", begin) - begin);
+}
 
 class FaultsFixture : public ::testing::Test {
  protected:

@@ -25,14 +25,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// Returns the number that follows the first `text` of the log; nullopt: there is none.
-std::optional<std::string> NumberAfter(const std::string& log, const std::string& text) {
-  const size_t at = log.find(text);
-  if (at == std::string::npos) return std::nullopt;
-  const size_t begin = at + text.size();
-  return log.substr(begin, log.find_first_not_of("0123456789", begin) - begin);
-}
-
 class FaultsTest : public FaultsFixture {
  protected:
   // Waits until the server has written a new snapshot.

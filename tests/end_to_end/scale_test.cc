@@ -1,0 +1,121 @@
+// The number of groups changes while real ranks train, at the word of `hooke scale`.
+
+#include <signal.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/end_to_end/faults_fixture.h"
+
+namespace hooke {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+class ScaleTest : public FaultsFixture {
+ protected:
+  // Starts a cluster of two workers with four slots each, and submits a job of `groups` groups.
+  void Submit(int groups, int epochs, const std::string& averaging) {
+    if (cluster_ == nullptr) {
+      ClusterOptions options;
+      options.slots = 4;
+      auto cluster = Cluster::Start(options);
+      ASSERT_TRUE(cluster.ok()) << cluster.status();
+      cluster_ = *std::move(cluster);
+      ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 4000, 1).ok());
+      ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 2000, 2).ok());
+    }
+    JobText job;
+    job.data = cluster_->folder();
+    job.epochs = epochs;
+    job.groups = groups;
+    job.averaging = averaging;
+    const auto id = cluster_->Submit(ToYaml(job));
+    ASSERT_TRUE(id.ok()) << id.status();
+    id_ = *id;
+  }
+
+  // Waits until the job has `groups` groups, all of which have made `more` steps in this generation.
+  void AwaitGroups(int groups, uint64_t more) {
+    uint64_t first = 0;
+    const auto status = cluster_->Await(id_, kFaultLimit, [&](const v1::JobStatus& job) {
+      if (job.groups_size() != groups) return false;
+      for (const v1::GroupStatus& group : job.groups()) {
+        if (group.state() != v1::GROUP_STATE_RUNNING) return false;
+        if (first == 0) first = group.progress().step();
+        if (group.progress().step() < first + more) return false;
+      }
+      return true;
+    });
+    ASSERT_TRUE(status.ok()) << status.status() << cluster_->Log(id_);
+    ASSERT_EQ(status->groups_size(), groups) << status->reason() << cluster_->Log(id_);
+  }
+
+  void Scale(int groups) {
+    const ProgramResult said = cluster_->Hooke({"scale", id_, absl::StrCat("--groups=", groups)});
+    EXPECT_EQ(said.status, 0) << said.output;
+  }
+
+  double AccuracyAtTheEnd() {
+    ExpectSuccess();
+    return cluster_->Status(id_)->center().accuracy();
+  }
+};
+
+// 1 -> 3 -> 2 groups. Each change ends all groups without a lost step, those that were there go on with their own
+// state, and the center is as good as that of 2 groups throughout.
+TEST_F(ScaleTest, GroupsComeAndGo) {
+  ASSERT_NO_FATAL_FAILURE(Submit(1, 40, "{rule: elastic, interval: 8}"));
+  AwaitGroups(1, 100);
+  Scale(3);
+  AwaitGroups(3, 100);
+  Scale(2);
+  const double accuracy = AccuracyAtTheEnd();
+  const std::string log = cluster_->Log(id_);
+  const std::optional<std::string> left = NumberAfter(log, ": left after step ");
+  ASSERT_TRUE(left.has_value()) << log;
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("generation 2: 3 groups x 2 ranks divide what is left, from step ", *left)));
+  EXPECT_THAT(log, HasSubstr(absl::StrCat("group 0 was started again and goes on from step ", *left,
+                                          " with its own state of step ", *left)));
+  EXPECT_THAT(log, ContainsRegex("generation 3: 2 groups x 2 ranks divide what is left, from step [0-9]+"));
+  const auto end = cluster_->Status(id_);
+  EXPECT_EQ(end->generation(), 3u);
+  EXPECT_NEAR(end->center().epoch(), 40, 1e-9);
+  ASSERT_NO_FATAL_FAILURE(Submit(2, 40, "{rule: elastic, interval: 8}"));
+  EXPECT_NEAR(accuracy, AccuracyAtTheEnd(), 0.003);
+}
+
+// Under a rule with rounds no group of the new generation waits for one that is gone.
+TEST_F(ScaleTest, RoundsGoOnWithTheGroupsThatAreThere) {
+  for (const char* averaging : {"{rule: average, interval: 8}", "{rule: sync}"}) {
+    ASSERT_NO_FATAL_FAILURE(Submit(2, 40, averaging));
+    AwaitGroups(2, 20);
+    Scale(1);
+    AwaitGroups(1, 20);
+    Scale(3);
+    ExpectSuccess();
+    EXPECT_EQ(cluster_->Status(id_)->generation(), 3u) << averaging << cluster_->Log(id_);
+  }
+}
+
+// A group whose ranks hang, so that it cannot leave, and a server that dies meanwhile do not hold up the change.
+TEST_F(ScaleTest, FaultsDuringTheChange) {
+  ASSERT_NO_FATAL_FAILURE(Submit(2, 60, "{rule: elastic, interval: 8}"));
+  AwaitGroups(2, 50);
+  const auto ranks = cluster_->RankPids(id_, 1);
+  ASSERT_THAT(ranks, SizeIs(2));
+  kill(ranks[0], SIGKILL);
+  Scale(3);
+  cluster_->SignalServer(1, SIGKILL);
+  ASSERT_TRUE(cluster_->RestartServer(1).ok());
+  ExpectSuccess();
+  EXPECT_EQ(cluster_->Status(id_)->generation(), 2u) << cluster_->Log(id_);
+}
+
+}  // namespace
+}  // namespace hooke
