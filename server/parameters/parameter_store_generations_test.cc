@@ -204,7 +204,7 @@ TEST_F(ParameterStoreGenerationsTest, ManyThreadsAtOnce) {
     TestCenter center;
     center.groups = 2 + generation;
     center.first_incarnation = 10 * generation;
-    center.first_step = 1000 * generation;
+    center.first_step = uint64_t{1000} * generation;
     for (uint32_t group = 0; group < 2; ++group) {
       threads.emplace_back([this, center, group, &applied] {
         const uint32_t incarnation = center.first_incarnation + 1;
