@@ -157,6 +157,11 @@ def wait(job_id: str, *, timeout: Optional[float] = None, coordinator: Optional[
     return last
 
 
+def scale(job_id: str, groups: int, *, site: Optional[str] = None, coordinator: Optional[str] = None) -> Status:
+    """Changes the number of a running job's groups, and returns its status. Of a job with several kinds of groups, those that run at `site`."""
+    return _run("scale", [f"--groups={groups}", *([f"--site={site}"] if site else [])], [job_id], coordinator)
+
+
 def cancel(job_id: str, *, coordinator: Optional[str] = None) -> Status:
     """Stops a job and returns its status. A job that has ended stays as it ended."""
     return _run("cancel", [], [job_id], coordinator)
