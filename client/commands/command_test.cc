@@ -539,7 +539,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 20u);
+  EXPECT_EQ(hooke.commands.size(), 21u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {
