@@ -48,6 +48,7 @@ class CoordinatorClient {
   absl::StatusOr<std::string> Submit(const v1::JobSpec& job);
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
   absl::StatusOr<v1::JobStatus> CancelJob(const std::string& job_id);
+  absl::StatusOr<v1::ResumeJobResponse> ResumeJob(const std::string& job_id);
   // Returns the job as it was. FAILED_PRECONDITION: it has not ended.
   absl::StatusOr<v1::JobStatus> ForgetJob(const std::string& job_id);
   // Returns the servers and workers, and if `links`, what was measured between workers.

@@ -94,6 +94,12 @@ class Coordinator {
   // After an error of the store the job is cancelled, but a coordinator that restarts before the store recovers does
   // not know it.
   absl::StatusOr<v1::JobStatus> Cancel(const std::string& job_id, Instant now);
+  struct Resumed {
+    v1::JobStatus job;    // As it is right after the change.
+    uint32_t groups = 0;  // Groups that were held.
+  };
+  // Returns once the change is stored. Errors are those of ClusterState::Resume and of the store.
+  absl::StatusOr<Resumed> Resume(const std::string& job_id, Instant now);
   // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once the removal is
   // stored; only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store.
   // After an error of the store the job is gone, but a coordinator that restarts before the store recovers knows it

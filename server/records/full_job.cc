@@ -1,6 +1,7 @@
 #include "server/records/full_job.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hooke {
 
@@ -36,6 +37,9 @@ JobRecord FullJob(uint64_t number) {
     group.failures = i;
     group.best_step = 100 + i;
     group.evaluated = i == 2;
+    group.cause = i == 1 ? "ABORTED: x" : "";
+    group.repeats = i == 1 ? 2 : 0;
+    if (i == 1) group.last_lines = {"group 1 rank 0: a", "b"};
     job.groups.push_back(group);
   }
   return job;
@@ -53,7 +57,8 @@ std::string TextOf(const JobRecord& job) {
       absl::StrAppend(&text, p.worker, "|", p.first_rank, "|", p.ranks, "|", p.address, "|", p.last_event, "|", p.ended,
                       "|");
     }
-    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated);
+    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.cause, "|",
+                    g.repeats, "|", absl::StrJoin(g.last_lines, ","));
   }
   return text;
 }

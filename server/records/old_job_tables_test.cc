@@ -137,6 +137,10 @@ JobRecord JobOf(int format, uint64_t number) {
   for (JobServer& server : job.servers) server.id = format >= 2 ? server.id : "";
   if (format < 3) job.groups[1].parts = {{"w1", 0, 2, "", uint64_t{1} << 41}};
   job.groups[0].parts.clear();
+  // The old tables do not know how starts have ended.
+  job.groups[1].cause.clear();
+  job.groups[1].repeats = 0;
+  job.groups[1].last_lines.clear();
   return job;
 }
 
