@@ -171,6 +171,17 @@ absl::StatusOr<v1::JobStatus> CoordinatorClient::ScaleJob(const v1::ScaleJobRequ
   return response.job();
 }
 
+absl::StatusOr<v1::ResumeJobResponse> CoordinatorClient::ResumeJob(const std::string& job_id) {
+  grpc::ClientContext context;
+  SetDeadline(context, call_limit_);
+  v1::ResumeJobRequest request;
+  request.set_job_id(job_id);
+  v1::ResumeJobResponse response;
+  const absl::Status status = FromGrpc(stub_->ResumeJob(&context, request, &response));
+  if (!status.ok()) return ExplainAbout(job_id, status);
+  return response;
+}
+
 absl::StatusOr<v1::JobStatus> CoordinatorClient::ForgetJob(const std::string& job_id) {
   grpc::ClientContext context;
   SetDeadline(context, call_limit_);

@@ -50,6 +50,7 @@ class CoordinatorClient {
   absl::StatusOr<v1::JobStatus> CancelJob(const std::string& job_id);
   // Changes the number of a job's groups, and returns the job. Errors are those of Coordinator.ScaleJob.
   absl::StatusOr<v1::JobStatus> ScaleJob(const v1::ScaleJobRequest& scale);
+  absl::StatusOr<v1::ResumeJobResponse> ResumeJob(const std::string& job_id);
   // Returns the job as it was. FAILED_PRECONDITION: it has not ended.
   absl::StatusOr<v1::JobStatus> ForgetJob(const std::string& job_id);
   // Returns the servers and workers, and if `links`, what was measured between workers.

@@ -113,6 +113,17 @@ grpc::Status FakeCoordinatorService::ScaleJob(grpc::ServerContext*, const v1::Sc
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinatorService::ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest* request,
+                                               v1::ResumeJobResponse* response) {
+  const auto found = jobs.find(request->job_id());
+  if (found == jobs.end()) return NoSuchJob(request->job_id());
+  *response->mutable_job() = found->second.back();
+  const bool held = response->job().state() == v1::JOB_STATE_HELD;
+  response->set_resumed(held ? 1 : 0);
+  if (held) response->mutable_job()->set_state(v1::JOB_STATE_QUEUED);
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinatorService::ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
                                                v1::ForgetJobResponse* response) {
   const auto found = jobs.find(request->job_id());

@@ -48,6 +48,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                            grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
   grpc::Status ReadHistory(grpc::ServerContext*, const v1::ReadHistoryRequest* request,
                            grpc::ServerWriter<v1::ReadHistoryResponse>* writer) override;
+  grpc::Status ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest* request,
+                         v1::ResumeJobResponse* response) override;
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override;
   grpc::Status ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/rule_facts.h"
+#include "job/command.h"
 #include "job/group_kinds.h"
 #include "job/job_check.h"
 #include "job/job_field.h"
@@ -52,6 +53,8 @@ void FillAveraging(double groups, v1::AveragingSpec& averaging) {
 v1::JobSpec FillDefaults(v1::JobSpec job) {
   FillPresets(job);
   FillKinds(job);
+  // A user's program may not keep what it needs to go on. A built-in network does.
+  if (!job.has_preemptible()) job.set_preemptible(!HasCommand(job));
   FillTrain(*job.mutable_train());
   FillAveraging(job.groups().count(), *job.mutable_averaging());
   return job;

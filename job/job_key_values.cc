@@ -79,6 +79,7 @@ std::string AllowedText(const JobKey& key) {
     case KeyType::kJsonFile:
       return "a JSON file of at most 64 KiB";
     case KeyType::kSite:
+    case KeyType::kOwner:
       return "empty, or 1 to 63 characters of A-Z, a-z, 0-9, ., _ and -";
     case KeyType::kChoice:
       return key.choices.size() == 1 ? key.choices.front() : absl::StrCat("one of ", absl::StrJoin(key.choices, ", "));
@@ -143,6 +144,9 @@ absl::Status CheckKeyValue(const JobKey& key, const KeyValue& value) {
     case KeyType::kSite:
       if (text.empty() || IsNodeName(text)) return absl::OkStatus();
       return Wrong(key, absl::StrCat(Quoted(text), " is not a site's name"));
+    case KeyType::kOwner:
+      if (text.empty() || IsNodeName(text)) return absl::OkStatus();
+      return Wrong(key, absl::StrCat(Quoted(text), " is not an owner's name"));
     case KeyType::kChoice:
       if (absl::c_linear_search(key.choices, text)) return absl::OkStatus();
       return Wrong(key, absl::StrCat(Quoted(text), " is not known"));

@@ -129,6 +129,14 @@ std::vector<JobKey> JobAndDataKeys() {
       Text(KeyType::kName, "name", kRequired, "Name of the job; its id is the name and a number."),
       Integer("priority", FromTo(0, 100), "0",
               "Of the jobs that wait, those with a higher one come first: [the queue](daemons.md#the-queue)."),
+      Text(KeyType::kOwner, "owner", "(the user that runs `hooke submit`)",
+           "For whom the job runs: of jobs with one priority, those of the owner who has used the cluster the least "
+           "come "
+           "first, and an owner may have a [quota](daemons.md#owners). A name only, which proves nothing."),
+      Boolean(
+          "preemptible", "(true without a command, false with one)",
+          "Whether its groups [leave](daemons.md#preemption) if a job of higher priority needs their slots. They go on "
+          "later, and a built-in network repeats no step."),
       OnlyWith(kNoCommand, InField("model.name", Choice("model", {"mlp", "lenet", "resnet20"}, kRequired,
                                                         "The network to train, built in."))),
       OnlyWith(kNoCommand,

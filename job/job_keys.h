@@ -23,6 +23,7 @@ enum class KeyType {
   kFolder,
   kJsonFile,
   kSite,
+  kOwner,
   kChoice,
   kInteger,
   kNumber,

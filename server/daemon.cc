@@ -26,6 +26,7 @@
 #include "server/parameters/storage.h"
 #include "server/records/record_store.h"
 #include "server/records/sqlite_record_store.h"
+#include "server/scheduling/fair_share.h"
 #include "server/server_folder.h"
 #include "wire/admission.h"
 #include "wire/channel.h"
@@ -69,6 +70,8 @@ absl::Status ServerDaemon::OpenParameters() {
 
 absl::Status ServerDaemon::OpenCoordinator() {
   if (!options_.coordinator.empty()) return absl::OkStatus();
+  absl::StatusOr<OwnerSlots> owner_slots = ParseOwnerSlots(options_.owner_slots);
+  if (!owner_slots.ok()) return owner_slots.status();
   absl::StatusOr<std::unique_ptr<RecordStore>> store = OpenSqliteRecordStore(folder_->job_store());
   if (!store.ok()) return store.status();
   absl::StatusOr<JobLog> log = JobLog::Open({folder_->logs()});
@@ -82,6 +85,9 @@ absl::Status ServerDaemon::OpenCoordinator() {
   options.logger = options_.logger;
   if (!listen_.IsLoopback() && options_.token.empty()) options.cluster.reached_by_others_at = options_.listen;
   options.cluster.liveness.lease = options_.lease;
+  options.cluster.restart.repeats_max = static_cast<uint32_t>(options_.hold_after);
+  options.cluster.owner_slots = *std::move(owner_slots);
+  options.cluster.fair_half_life = options_.fair_share_half_life;
   options.cluster.keep.jobs_max = options_.finished_jobs_max;
   options.cluster.keep.age_max = options_.keep_jobs;
   if (options_.keep_bytes > 0) options.cluster.keep.bytes_max = options_.keep_bytes;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "flags/command_line.h"
+#include "server/scheduling/fair_share.h"
 #include "wire/host_port.h"
 #include "wire/metrics/metrics_page.h"
 
@@ -92,6 +93,22 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
   command.Add("--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere")
       .Check(CheckDuration({absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"}));
   command
+      .Add("--hold-after", server.hold_after,
+           "A group that ended so often in a row in the same way, without a new step, waits for `hooke resume`; 0: it "
+           "is "
+           "started again each time")
+      .Range(uint64_t{0}, uint64_t{1000});
+  command
+      .Add("--owner-slots", server.owner_slots,
+           "The most slots that the jobs of one owner take at once, like 8, or 8,anna=16; without it there is no limit")
+      .Check([](const std::string& text) { return std::string(ParseOwnerSlots(text).status().message()); })
+      .Type("SLOTS");
+  command
+      .Add("--fair-share-half-life", server.fair_share_half_life,
+           "Of jobs with one priority, those of the owner come first who has used the least; use counts half after so "
+           "long")
+      .Check(CheckDuration({absl::Minutes(1), absl::Hours(24 * 365), "one like 24h, from 1m to 8760h"}));
+  command
       .Add("--finished-jobs-max", server.finished_jobs_max,
            "Jobs that have ended and are kept; of more, those that ended first are forgotten with their centers")
       .Range(uint64_t{1}, uint64_t{1000000});
@@ -128,15 +145,17 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
 
 std::string Describe(const ServerCommandLine& options) {
   const ServerOptions& server = options.server;
-  return absl::StrCat("listen=", server.listen, " advertise=", server.advertise, " coordinator=", server.coordinator,
-                      " token-file=", options.token_file, " metrics=", server.metrics, " dashboard=", server.dashboard,
-                      " state-dir=", server.state_dir, " ready-file=", options.ready_file,
-                      " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
-                      " lease=", absl::FormatDuration(server.lease), " finished-jobs-max=", server.finished_jobs_max,
-                      " keep-jobs=", absl::FormatDuration(server.keep_jobs), " keep-bytes=", server.keep_bytes,
-                      " files-max-bytes=", server.files_max_bytes, " files-total-bytes=", server.files_total_bytes,
-                      " max-message-bytes=", server.max_message_bytes, " max-center-bytes=", server.max_center_bytes,
-                      " log-level=", options.log_level);
+  return absl::StrCat(
+      "listen=", server.listen, " advertise=", server.advertise, " coordinator=", server.coordinator,
+      " token-file=", options.token_file, " metrics=", server.metrics, " dashboard=", server.dashboard,
+      " state-dir=", server.state_dir, " ready-file=", options.ready_file,
+      " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
+      " lease=", absl::FormatDuration(server.lease), " hold-after=", server.hold_after,
+      " owner-slots=", server.owner_slots, " fair-share-half-life=", absl::FormatDuration(server.fair_share_half_life),
+      " finished-jobs-max=", server.finished_jobs_max, " keep-jobs=", absl::FormatDuration(server.keep_jobs),
+      " keep-bytes=", server.keep_bytes, " files-max-bytes=", server.files_max_bytes,
+      " files-total-bytes=", server.files_total_bytes, " max-message-bytes=", server.max_message_bytes,
+      " max-center-bytes=", server.max_center_bytes, " log-level=", options.log_level);
 }
 
 }  // namespace hooke

@@ -135,6 +135,7 @@ std::unique_ptr<Command> MakeProgram(Invocation& invocation) {
   AddWatchCommand(program, invocation);
   AddTopCommand(program, invocation);
   AddLogsCommand(program, invocation);
+  AddResumeCommand(program, invocation);
   AddCancelCommand(program, invocation);
   AddScaleCommand(program, invocation);
   AddForgetCommand(program, invocation);

@@ -74,6 +74,7 @@ void AddJobsCommand(Command& program, Invocation& invocation);
 void AddWatchCommand(Command& program, Invocation& invocation);
 void AddTopCommand(Command& program, Invocation& invocation);
 void AddLogsCommand(Command& program, Invocation& invocation);
+void AddResumeCommand(Command& program, Invocation& invocation);
 void AddCancelCommand(Command& program, Invocation& invocation);
 void AddForgetCommand(Command& program, Invocation& invocation);
 void AddNodesCommand(Command& program, Invocation& invocation);

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "client/commands/command.h"
+#include "client/commands/job_owner.h"
 #include "client/commands/left_run.h"
 #include "client/commands/logs_command.h"
 #include "client/commands/send_files.h"
@@ -89,6 +91,7 @@ absl::StatusOr<RunJob> MakeJob(const std::vector<std::string>& command, const Ru
     SetField(key, *rule, job);
   }
   job.mutable_averaging()->set_interval(flags.interval);
+  SetOwner(job);
   job = FillDefaults(std::move(job));
   const JobKey& interval = *FindJobKey("averaging.interval");
   if (flags.interval > 0 && !Applies(interval, job)) {
@@ -100,6 +103,7 @@ absl::StatusOr<RunJob> MakeJob(const std::vector<std::string>& command, const Ru
 }
 
 constexpr char kOwner[] = "hooke run";
+constexpr absl::Duration kLookAgain = absl::Seconds(1);  // Between two looks whether the job is held.
 
 // Returns an error if the cluster in the folder belongs to another `hooke run`, because that run stops the cluster at
 // its own end.
@@ -160,6 +164,14 @@ int Cancel(const Invocation& invocation, CoordinatorClient& coordinator, const s
   return kInterrupted;
 }
 
+// Cancels a job that is held: nobody would resume it after this command. Returns the exit code.
+int GiveUp(const Invocation& invocation, CoordinatorClient& coordinator, const v1::JobStatus& held,
+           LocalCluster* cluster) {
+  if (const auto job = coordinator.CancelJob(held.job_id()); !job.ok()) return Report(invocation, job.status());
+  if (cluster != nullptr) ForgetRun(cluster->state_dir());
+  return Report(invocation, absl::UnknownError(absl::StrCat(FailureText(held), "; it is cancelled")));
+}
+
 // Submits the job and follows it to its end.
 int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluster, Interrupts& interrupts) {
   int code = kSucceeded;
@@ -179,8 +191,18 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   LogOptions options;
   options.job = *job_id;
   options.follow = true;
-  options.goes_on = [&] { return GoesOn(invocation, cluster, interrupts); };
+  std::optional<v1::JobStatus> held;
+  absl::Time look_at = absl::InfinitePast();
+  options.goes_on = [&] {
+    const absl::Status status = GoesOn(invocation, cluster, interrupts);
+    if (!status.ok() || absl::Now() < look_at) return status;
+    look_at = absl::Now() + kLookAgain;
+    const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);
+    if (job.ok() && job->state() == v1::JOB_STATE_HELD) held = *job;
+    return held.has_value() ? absl::AbortedError("held") : status;
+  };
   const absl::Status end = PrintLog(invocation, *coordinator, options);
+  if (held.has_value()) return GiveUp(invocation, *coordinator, *held, cluster);
   if (absl::IsCancelled(end)) return Cancel(invocation, *coordinator, *job_id, cluster);
   if (!end.ok()) return Report(invocation, end);
   const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "client/commands/command.h"
+#include "client/commands/job_owner.h"
 #include "client/commands/send_files.h"
 #include "client/commands/watch_command.h"
 #include "client/coordinator_client.h"
@@ -74,11 +75,12 @@ int ReportRefusal(const Invocation& invocation, const JobFile& file, const absl:
 }
 
 int Submit(const Invocation& invocation, const SubmitFlags& flags) {
-  const absl::StatusOr<JobFile> file = flags.file == "-" ? ReadStandardInput(invocation) : ReadJobFile(flags.file);
+  absl::StatusOr<JobFile> file = flags.file == "-" ? ReadStandardInput(invocation) : ReadJobFile(flags.file);
   if (!file.ok()) {
     *invocation.err << ProblemLines(file.status().message()) << std::endl;
     return kUsage;
   }
+  SetOwner(file->spec);
   std::optional<Interrupts> interrupts;
   if (flags.watch) interrupts.emplace();  // Must exist before gRPC starts threads.
   int code = kSucceeded;

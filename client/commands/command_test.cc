@@ -129,11 +129,11 @@ TEST_F(CommandTest, SubmitOfAWrongFile) {
   std::ofstream(path) << "name: a\nmodel: mlp\ndata: {train: a, test: b}\naverging: {rule: none}\n";
   const ProgramOutcome result = Run({"submit", path});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(result.err,
-            path +
-                ":4: averging: unknown key; allowed here: name, priority, model, data, command, environment, "
-                "directory, files, sites, train, groups, averaging, collectives (did "
-                "you mean \"averaging\"?)\n");
+  EXPECT_EQ(result.err, path +
+                            ":4: averging: unknown key; allowed here: name, priority, owner, preemptible, model, data, "
+                            "command, environment, "
+                            "directory, files, sites, train, groups, averaging, collectives (did "
+                            "you mean \"averaging\"?)\n");
   absl::MutexLock lock(&coordinator_.mutex);
   EXPECT_EQ(coordinator_.submitted.size(), 0u);
 }
@@ -183,7 +183,7 @@ TEST_F(CommandTest, OneJob) {
   const nlohmann::json json = nlohmann::json::parse(Run({"jobs", "fashion-1", "--output", "json"}).out);
   EXPECT_EQ(json["job_id"], "fashion-1");
   EXPECT_EQ(json["groups"][1]["progress"]["step"], 512);
-  for (const char* command : {"jobs", "watch", "logs", "cancel", "forget", "profile", "metrics"}) {
+  for (const char* command : {"jobs", "watch", "logs", "resume", "cancel", "forget", "profile", "metrics"}) {
     const ProgramOutcome typo = Run({command, "fashon-1"});
     EXPECT_EQ(typo.exit_code, 1) << command;
     EXPECT_EQ(typo.err, "hooke: no job fashon-1 (did you mean \"fashion-1\"?)\n") << command;
@@ -242,6 +242,7 @@ TEST_F(CommandTest, Listings) {
   EXPECT_THAT(Run({"nodes", "--links"}).out, HasSubstr("\nworker-2  "));
   nodes = nlohmann::json::parse(Run({"nodes", "--links", "--output=json"}).out);
   EXPECT_EQ(nodes["links"][0]["from"], "worker-2");
+  EXPECT_THAT(Run({"resume", "fashion-4"}).out, StartsWith("fashion-4: no group is held; "));
   EXPECT_EQ(Run({"cancel", "fashion-4"}).out, "fashion-4: cancelled\n");
   EXPECT_EQ(Run({"forget", "fashion-3"}).out, "fashion-3: forgotten\n");
   EXPECT_EQ(nlohmann::json::parse(Run({"forget", "fashion-3", "--output=json"}).out)["job_id"], "fashion-3");
@@ -539,7 +540,7 @@ TEST(CommandLineTest, EverythingHasHelp) {
   const std::unique_ptr<Command> program = MakeProgram(invocation);
   EXPECT_THAT(program->HelpText(), HasSubstr("Examples:\n  hooke up "));
   const CommandDescription hooke = program->Describe();
-  EXPECT_EQ(hooke.commands.size(), 21u);
+  EXPECT_EQ(hooke.commands.size(), 22u);
   for (const CommandDescription& command : hooke.commands) {
     EXPECT_GE(command.help.size(), 10u) << command.name;
     for (const ArgumentDescription& argument : command.arguments) {

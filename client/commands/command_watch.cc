@@ -62,7 +62,9 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
 }
 
 std::string FailureText(const v1::JobStatus& job) {
-  const std::string how = job.state() == v1::JOB_STATE_CANCELLED ? "was cancelled" : "failed";
+  const std::string how = job.state() == v1::JOB_STATE_CANCELLED ? "was cancelled"
+                          : job.state() == v1::JOB_STATE_HELD    ? "is held"
+                                                                 : "failed";
   return absl::StrCat("job ", job.job_id(), " ", how, ": ", Printable(job.reason()));
 }
 
@@ -73,8 +75,8 @@ void AddPatienceFlag(Command& command, double& patience_seconds) {
 }
 
 void AddWatchCommand(Command& program, Invocation& invocation) {
-  Command& command =
-      program.AddCommand("watch", "Show a job's progress until it ends; exits with 0 when it succeeds, else with 1");
+  Command& command = program.AddCommand(
+      "watch", "Show a job's progress until it ends or is held; exits with 0 when it succeeds, else with 1");
   auto job = std::make_shared<std::string>();
   auto patience = std::make_shared<double>(kDefaultPatienceSeconds);
   command.Add("JOB", *job, "The job's id, as `hooke jobs` lists it").Required().Type("");

@@ -110,7 +110,8 @@ const Mistake kMistakes[] = {
     {"command: [a]\ndirectory: \"a\\nb\"",
      "3: directory: \"a\\nb\" is not a path; must be a path of at most 4096 bytes, without control characters"},
     {"comand: [a]",
-     "2: comand: unknown key; allowed here: name, priority, model, data, command, environment, directory, files, "
+     "2: comand: unknown key; allowed here: name, priority, owner, preemptible, model, data, command, environment, "
+     "directory, files, "
      "sites, train, "
      "groups, "
      "averaging, collectives (did you mean \"command\"?)"},

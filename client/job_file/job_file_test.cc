@@ -351,7 +351,8 @@ struct WrongFile {
 
 constexpr WrongFile kWrongFiles[] = {
     {"averaging:", "averging:",
-     "job.yaml:6: averging: unknown key; allowed here: name, priority, model, data, command, environment, directory, "
+     "job.yaml:6: averging: unknown key; allowed here: name, priority, owner, preemptible, model, data, command, "
+     "environment, directory, "
      "files, "
      "sites, train, "
      "groups, averaging, collectives (did "
@@ -363,7 +364,8 @@ constexpr WrongFile kWrongFiles[] = {
      "schedule (did you mean "
      "\"epochs\"?)"},
     {"model: lenet", "model: lenet\nmomentum: 0.9",
-     "job.yaml:3: momentum: unknown key; allowed here: name, priority, model, data, command, environment, directory, "
+     "job.yaml:3: momentum: unknown key; allowed here: name, priority, owner, preemptible, model, data, command, "
+     "environment, directory, "
      "files, "
      "sites, train, "
      "groups, averaging, collectives (did "
@@ -466,7 +468,8 @@ TEST(JobFileTest, SaysWhatIsWrong) {
 // All mistakes of a file are reported at once, in the order of the file.
 TEST(JobFileTest, TellsAllMistakesAtOnce) {
   EXPECT_EQ(ErrorOf("nme: a\nmodel: mlp\ndata: {train: a, test: b}\ngroups: {count: 0}\n"),
-            "job.yaml:1: nme: unknown key; allowed here: name, priority, model, data, command, environment, directory, "
+            "job.yaml:1: nme: unknown key; allowed here: name, priority, owner, preemptible, model, data, command, "
+            "environment, directory, "
             "files, "
             "sites, train, "
             "groups, averaging, collectives (did "

@@ -95,6 +95,12 @@ std::string Events(const v1::JobStatus& job, absl::Time now, absl::TimeZone zone
     if (group.slow().empty()) continue;
     absl::StrAppend(&lines, "! group ", group.group(), " is a straggler: ", Printable(group.slow()), "\n");
   }
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.state() != v1::GROUP_STATE_HELD) continue;
+    absl::StrAppend(&lines, "! ", GroupText(group), " is held; `hooke resume ", Printable(job.job_id()),
+                    "` starts it again. Its last lines:\n");
+    for (const std::string& line : group.last_lines()) absl::StrAppend(&lines, "    ", Printable(line), "\n");
+  }
   for (const std::string& text : {AbsentText(job, zone), OlderSetbackText(job, 0, zone)}) {
     if (!text.empty()) absl::StrAppend(&lines, "! ", text, "\n");
   }

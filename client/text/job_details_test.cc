@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "client/fake_servers.h"
+#include "client/text/listing.h"
 
 namespace hooke {
 namespace {
@@ -45,6 +46,25 @@ TEST(JobDetailsTest, RunningJob) {
             "       compute 82 %, collective 15 %, exchange 3 %\n"
             "\n"
             "01:47:13  worker w1 has not answered since 01:47:00 [2J\n");
+}
+
+// A held group shows its last lines, without control characters, and what to do. The table of jobs names it although
+// the job runs.
+TEST(JobDetailsTest, HeldGroup) {
+  v1::JobStatus job = RunningJob("fashion-1");
+  v1::GroupStatus& group = *job.mutable_groups(1);
+  group.set_state(v1::GROUP_STATE_HELD);
+  group.set_reason("held: it ended 3 times in a row in the same way at step 0: exit status 3");
+  group.add_last_lines("group 1 rank 0: cannot open /d");
+  group.add_last_lines("group 1 rank 0: \x1b[1mgiving up");
+  EXPECT_THAT(Details(job), HasSubstr("! group 1 is held; `hooke resume fashion-1` starts it again. Its last lines:\n"
+                                      "    group 1 rank 0: cannot open /d\n"
+                                      "    group 1 rank 0: "));
+  EXPECT_THAT(Details(job), Not(HasSubstr("\x1b[1m")));
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = job;
+  EXPECT_THAT(JobsTable(jobs, absl::FromUnixMillis(job.now_unix_ms()), absl::UTCTimeZone()),
+              HasSubstr("group 1 is held: it ended 3 times in a row"));
 }
 
 // Each group that has metrics of its own has a line with them.

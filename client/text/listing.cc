@@ -74,7 +74,8 @@ ordered_json GroupToJson(const v1::GroupStatus& group) {
           {"incarnation", group.incarnation()},
           {"progress", group.has_progress() ? ProgressToJson(group.progress()) : ordered_json(nullptr)},
           {"silences", silences},
-          {"slow", group.slow()}};
+          {"slow", group.slow()},
+          {"last_lines", std::vector<std::string>(group.last_lines().begin(), group.last_lines().end())}};
 }
 
 ordered_json KindsToJson(const v1::JobSpec& spec) {
@@ -90,6 +91,8 @@ ordered_json SpecToJson(const v1::JobSpec& spec) {
   return {{"model", spec.model().name()},
           {"command", std::vector<std::string>(spec.command().arguments().begin(), spec.command().arguments().end())},
           {"priority", spec.priority()},
+          {"owner", spec.owner()},
+          {"preemptible", spec.preemptible()},
           {"files", spec.command().files().files()},
           {"file_bytes", spec.command().files().bytes()},
           {"epochs", spec.train().epochs()},
@@ -145,6 +148,14 @@ std::string AccuracyText(const v1::JobStatus& job) {
   return knows ? PercentText(job.center().accuracy()) : "-";
 }
 
+// Of a job that runs: which of its groups is held, or else the last setback of its center.
+std::string RunningNote(const v1::JobStatus& job) {
+  for (const v1::GroupStatus& group : job.groups()) {
+    if (group.state() == v1::GROUP_STATE_HELD) return absl::StrCat(GroupText(group), " is ", group.reason());
+  }
+  return job.setback().text();
+}
+
 }  // namespace
 
 std::string DoneText(const v1::JobStatus& job) {
@@ -191,7 +202,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::Ti
     const bool show_reason = job.state() != v1::JOB_STATE_SUCCEEDED && job.state() != v1::JOB_STATE_RUNNING;
     rows.push_back({Printable(job.job_id()), JobStateText(job.state()), DoneText(job),
                     DurationText(end - absl::FromUnixMillis(begin)), AccuracyText(job), SpecText(job.spec()),
-                    WithTimeTexts(Printable(show_reason ? job.reason() : job.setback().text()), now, zone)});
+                    WithTimeTexts(Printable(show_reason ? job.reason() : RunningNote(job)), now, zone)});
   }
   std::string table = FormatTable(rows);
   if (jobs.left_out() > 0)

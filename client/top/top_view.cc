@@ -99,7 +99,7 @@ Table GroupsPart(const ClusterLook& look, const ClusterRates& rates) {
   Table table;
   table.header = {"GROUP", "STATE", "WORKER", "STEP", "STEPS/S", "SAMPLES/S", "EXCH/S", "LOSS", "PHASE"};
   for (const v1::JobStatus& job : look.jobs.jobs()) {
-    if (HasEnded(job.state()) || job.state() == v1::JOB_STATE_QUEUED) continue;
+    if (HasEnded(job.state()) || HasNoGroup(job.state())) continue;
     for (const v1::GroupStatus& group : job.groups()) {
       const v1::RankProgress& progress = group.progress();
       const bool evaluates = group.task() == v1::GroupStart::EVALUATE;
@@ -161,7 +161,7 @@ std::string SummaryText(const TopState& state, absl::Time now, absl::TimeZone zo
   int running = 0, waiting = 0, ended = 0, workers = 0, servers = 0;
   uint32_t slots = 0, used = 0;
   for (const v1::JobStatus& job : state.look.jobs.jobs()) {
-    ++(HasEnded(job.state()) ? ended : job.state() == v1::JOB_STATE_QUEUED ? waiting : running);
+    ++(HasEnded(job.state()) ? ended : HasNoGroup(job.state()) ? waiting : running);
   }
   for (const v1::NodeStatus& node : state.look.nodes.nodes()) {
     ++(node.kind() == v1::NodeStatus::WORKER ? workers : servers);

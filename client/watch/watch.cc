@@ -50,7 +50,8 @@ class Follower {
       absl::StatusOr<v1::JobStatus> status = stream_ != nullptr ? stream_->Next(options_.poll) : Pause();
       if (status.ok()) {
         Heard(*std::move(status));
-        if (HasEnded(job_->state())) return *std::move(job_);
+        // Nothing happens in a held job until somebody resumes or cancels it.
+        if (HasEnded(job_->state()) || job_->state() == v1::JOB_STATE_HELD) return *std::move(job_);
       } else if (absl::IsDeadlineExceeded(status.status())) {
         Redraw();
       } else if (IsPassing(status.status())) {

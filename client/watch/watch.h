@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_WATCH_WATCH_H_
 #define HOOKE_CLIENT_WATCH_WATCH_H_
 
-// Follows a job to its end, through restarts of the coordinator.
+// Follows a job until it ends or is held, through restarts of the coordinator.
 
 #include <functional>
 #include <string>
@@ -27,9 +27,9 @@ struct WatchOptions {
   std::function<absl::Time()> clock = absl::Now;
 };
 
-// Returns the job's last status. CANCELLED: interrupted. UNAVAILABLE: patience is over, but the job may go on.
-// Otherwise the coordinator's error (NOT_FOUND: no such job). All arguments must outlive the call; `interrupts` may be
-// null.
+// Returns the job's last status: it has ended, or it is held. CANCELLED: interrupted. UNAVAILABLE: patience is over,
+// but the job may go on. Otherwise the coordinator's error (NOT_FOUND: no such job). All arguments must outlive the
+// call; `interrupts` may be null.
 absl::StatusOr<v1::JobStatus> FollowJob(CoordinatorClient& coordinator, const std::string& job_id, WatchScreen& screen,
                                         Interrupts* interrupts, const WatchOptions& options);
 

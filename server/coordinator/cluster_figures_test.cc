@@ -36,7 +36,7 @@ TEST_F(ClusterFiguresTest, CountsWhatRunsAndWaits) {
   worker.Progress({first, 0, 1}, 5, now_);
   now_ += absl::Seconds(2);
   const ClusterFigures figures = Figures();
-  EXPECT_EQ(figures.jobs.size(), 6u);
+  EXPECT_EQ(figures.jobs.size(), 7u);
   EXPECT_EQ(figures.jobs.at(v1::JOB_STATE_RUNNING), 1u);
   EXPECT_EQ(figures.jobs.at(v1::JOB_STATE_QUEUED), 1u);
   EXPECT_EQ(figures.groups.at(v1::GROUP_STATE_RUNNING), 1u);

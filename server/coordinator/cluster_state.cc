@@ -75,6 +75,7 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
     worker.last_heard = now;
     worker.drain = drain.drain;
   }
+  LoadUses(stored.uses, now);
   for (auto& [number, job] : jobs_) {
     if (!HasEnded(job.record.state)) Log(job, "the coordinator started again", now);
   }
@@ -100,6 +101,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
         "use `hooke up` or `hooke run`"));
   }
   if (status.ok()) status = CheckRoomFor(spec);
+  if (status.ok()) status = CheckQuota(spec);
   if (!status.ok()) return status;
   std::vector<FreeWorker> rooms;
   for (const auto& [name, worker] : workers_) {
@@ -202,8 +204,11 @@ void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
 }
 
 void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now) {
-  const GroupDecision decision = AfterGroupEnd(group, outcome, options_.restart);
-  if (decision.state == v1::GROUP_STATE_WAITING) NoteFailure(job, group, outcome, now);
+  GroupOutcome compared = outcome;
+  compared.cause = CauseOfEnd(group, outcome);
+  const GroupDecision decision = AfterGroupEnd(group, compared, options_.restart);
+  const bool died = decision.state == v1::GROUP_STATE_WAITING || decision.state == v1::GROUP_STATE_HELD;
+  if (died) NoteFailure(job, group, outcome, now);
   ApplyGroupDecision(job, group, decision, now);
 }
 
@@ -223,6 +228,7 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   group.reason = decision.reason;
   group.failures = decision.failures;
   group.best_step = decision.best_step;
+  NoteCause(live, group, decision);
   live.retry_at = now.steady + decision.wait;
   PlaceSoon();
   live.silences.clear();
@@ -232,7 +238,8 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
   if (decision.state == v1::GROUP_STATE_FINISHED) Log(job, text, now);
   // If the group failed for good, there is no notice here: the job's end gives the same reason.
-  if (decision.state == v1::GROUP_STATE_WAITING) Notice(job, text, now);
+  const bool goes_on = decision.state == v1::GROUP_STATE_WAITING || decision.state == v1::GROUP_STATE_HELD;
+  if (goes_on) Notice(job, text, now);
   Store(job);
   ApplyJobDecision(job, now);
 }
@@ -243,7 +250,9 @@ void ClusterState::ApplyJobDecision(Job& job, Instant now) {
   if (HasEnded(decision.state)) return EndJob(job, decision.state, decision.reason, now);
   job.record.state = decision.state;
   job.record.reason = decision.reason;
-  if (decision.state == v1::JOB_STATE_RUNNING) job.record.started_unix_ms = absl::ToUnixMillis(now.wall);
+  if (decision.state == v1::JOB_STATE_RUNNING && job.record.started_unix_ms == 0) {
+    job.record.started_unix_ms = absl::ToUnixMillis(now.wall);
+  }
   if (decision.start_evaluation) {
     GroupRecord evaluation;
     evaluation.group = static_cast<uint32_t>(job.record.groups.size());
@@ -269,7 +278,8 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
   job.ended_at = now.steady;
   for (GroupRecord& group : job.record.groups) {
     job.live[group.group].silences.clear();
-    if (!IsPlaced(group.state) && group.state != v1::GROUP_STATE_WAITING) continue;
+    const bool open = group.state == v1::GROUP_STATE_WAITING || group.state == v1::GROUP_STATE_HELD;
+    if (!IsPlaced(group.state) && !open) continue;
     group.state = v1::GROUP_STATE_CANCELLED;
     group.reason = state == v1::JOB_STATE_CANCELLED ? "the job was cancelled" : "the job has ended";
   }

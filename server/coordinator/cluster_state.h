@@ -12,7 +12,10 @@
 // - cluster_state_events.cc: workers' reports.
 // - cluster_state_time.cc: ticks and servers.
 // - cluster_state_place.cc: the placement of groups.
+// - cluster_state_owners.cc: owners of jobs, and the order of the queue.
+// - cluster_state_preempt.cc: groups that leave for jobs of higher priority.
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
+// - cluster_state_hold.cc: groups that are held, and the last lines that groups print.
 // - cluster_state_drain.cc: workers that users drain.
 // - cluster_state_scale.cc: jobs whose number of groups changes.
 // - cluster_state_avoid.cc: workers on which groups die.
@@ -49,7 +52,9 @@
 #include "server/records/job_store.h"
 #include "server/records/records.h"
 #include "server/scheduling/avoidance.h"
+#include "server/scheduling/fair_share.h"
 #include "server/scheduling/placement.h"
+#include "server/scheduling/preemption.h"
 #include "server/scheduling/straggler.h"
 
 namespace hooke {
@@ -59,7 +64,10 @@ struct ClusterStateOptions {
   RestartOptions restart;
   AvoidOptions avoid;
   StragglerOptions straggler;
-  KeepLimits keep;  // Beyond these limits, the jobs that ended first are forgotten.
+  // What an owner has used counts half after this time, when jobs of one priority are put in order.
+  absl::Duration fair_half_life = absl::Hours(24);
+  OwnerSlots owner_slots;  // The most slots that owners may use at once.
+  KeepLimits keep;         // Beyond these limits, the jobs that ended first are forgotten.
   // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
   // refused.
   size_t unfinished_jobs_max = 2000;
@@ -104,6 +112,10 @@ class ClusterState {
   // Changes the number of a job's groups. Returns before the present ones have left. Errors are those of
   // Coordinator.ScaleJob (proto/coordinator.proto).
   absl::Status Scale(const v1::ScaleJobRequest& request, Instant now);
+
+  // Lets the held groups of a job start again. Returns how many these are. NOT_FOUND: no such job. FAILED_PRECONDITION:
+  // it has ended.
+  absl::StatusOr<uint32_t> Resume(const std::string& job_id, Instant now);
 
   // Forgets a job that has ended. NOT_FOUND: no such job. FAILED_PRECONDITION: it has not ended.
   absl::Status Forget(const std::string& job_id, Instant now);
@@ -187,7 +199,10 @@ class ClusterState {
     std::vector<v1::Silence> silences;
     // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
     std::string leaves;
-    StepWork work;              // Of this incarnation.
+    // Why the group left if that was for a job of higher priority. It is shown until the group starts again.
+    std::string made_room;
+    std::deque<std::string> last_lines;  // The last lines that this incarnation printed; at most kLastLinesMax.
+    StepWork work;                       // Of this incarnation.
     uint32_t slow_windows = 0;  // Measurements of `work` in which it was slow, less the others; 0 to their limit.
     std::string slow;           // Why this incarnation is a straggler; empty: it is none.
     // The workers that the group left as a straggler, how often it did, and the steady time from which it may do so
@@ -243,6 +258,11 @@ class ClusterState {
     std::set<GroupKey> unconfirmed;
 
     bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
+  };
+  // What the jobs of an owner use.
+  struct Use {
+    double slot_seconds = 0;  // As they counted at `charged_at_`.
+    uint64_t slots = 0;       // Used since then.
   };
   struct Server {
     bool heard = false;  // False: only known from stored jobs.
@@ -312,6 +332,13 @@ class ClusterState {
     effects_.commands.push_back({session, std::move(command), after});
   }
 
+  // cluster_state_hold.cc
+  // Returns CauseOf the end. Empty if somebody stopped the group.
+  std::string CauseOfEnd(const GroupRecord& group, const GroupOutcome& outcome) const;
+  // Notes what follows an end that may have been like the ones before it.
+  void NoteCause(LiveGroup& live, GroupRecord& group, const GroupDecision& decision);
+  static void KeepLine(LiveGroup& live, absl::string_view line);
+
   // cluster_state_workers.cc
   Worker* WorkerOf(SessionId session);
   void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
@@ -356,15 +383,29 @@ class ClusterState {
   // may have changed. PlaceSoon makes the next tick call it.
   void Place(Instant now);
   void PlaceSoon() { place_at_ = -absl::InfiniteDuration(); }
-  std::vector<Job*> UnfinishedInOrder();
-  // Returns the workers on which groups can start, with what takes their slots.
   // Returns the group as one that waits, and that may start now.
   static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
+  // Returns the workers on which groups can start, with what takes their slots.
   std::vector<FreeWorker> WorkersFor(Instant now) const;
   // Returns the estimate for a group of the job; nullopt if there is none.
   std::optional<absl::Duration> EndsIn(const Job& job, const GroupKey& key, Instant now) const;
   // Sets the reasons of groups that wait, in the order of the queue, and the positions of their jobs.
   void ShowQueue(const std::vector<WaitingInQueue>& waiting);
+
+  // cluster_state_owners.cc
+  void LoadUses(const std::vector<OwnerUse>& stored, Instant now);
+  // Adds what owners have used since the last call, and counts what they use now.
+  void ChargeOwners(Instant now);
+  void StoreUses(Instant now);
+  Quotas QuotasOf(const std::vector<Job*>& jobs) const;
+  // FAILED_PRECONDITION: a group is larger than its owner's quota.
+  absl::Status CheckQuota(const v1::JobSpec& spec) const;
+  std::vector<Job*> UnfinishedInOrder();
+
+  // cluster_state_preempt.cc
+  // Tells running groups to leave so that the hindered ones can start, if they may.
+  void Preempt(const std::vector<HinderedGroup>& hindered, Instant now);
+  std::vector<FreeWorker> WorkersForEvictions(Instant now) const;
 
   // cluster_state_avoid.cc
   // Notes that a group has ended badly, on the worker that is to blame. If it is not known which, it is on none.
@@ -479,6 +520,9 @@ class ClusterState {
   std::map<std::string, Server> servers_;
   std::map<std::string, RefusedServer> refused_servers_;  // By instance.
   std::map<std::string, SiteAgent> sites_;                // Sites that have an agent, by name.
+  std::map<std::string, Use> uses_;                       // By owner.
+  absl::Duration charged_at_ = absl::ZeroDuration();      // Steady.
+  absl::Duration uses_stored_at_ = absl::ZeroDuration();  // Steady.
   LinkTable links_;
   uint64_t next_dial_ = 1;
   std::string own_server_;                                // The identity of the server in this process.

@@ -1,5 +1,6 @@
 // ClusterState: workers that users drain, and groups that leave them.
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,13 @@ void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {
   live.silences.clear();
   live.held.reset();
   if (group.parts.size() > 1) StopParts(job, group, live.leaves);
+  const bool any_runs = std::any_of(job.record.groups.begin(), job.record.groups.end(),
+                                    [](const GroupRecord& other) { return IsPlaced(other.state); });
+  // A job that was only moved starts again at once, and one that made room waits in the queue.
+  if (!live.made_room.empty() && !any_runs) {
+    job.record.state = v1::JOB_STATE_QUEUED;
+    job.record.reason = live.made_room;
+  }
   Notice(job, absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", group.reason), now);
   Store(job);
 }

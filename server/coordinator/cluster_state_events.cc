@@ -300,8 +300,11 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
 // Logs the lines of a group's output. A worker may write only into the logs of jobs whose groups it may be running.
 void ClusterState::TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now) {
   const GroupKey key = KeyOf(lines.group());
-  if (worker.occupants.count(key) == 0 || FindJob(key.job_id) == nullptr) return;
+  Job* job = FindJob(key.job_id);
+  if (worker.occupants.count(key) == 0 || job == nullptr) return;
+  const bool current = key.group < job->live.size() && job->record.groups[key.group].incarnation == key.incarnation;
   for (const std::string& line : lines.lines()) {
+    if (current) KeepLine(job->live[key.group], line);
     effects_.log.push_back({key.job_id, Shortened(line, kLogLineBytesMax), now.wall, false});
   }
 }

@@ -85,8 +85,8 @@ void ClusterState::ListJobFigures(const FigureLimits& limits, Instant now, Clust
 
 ClusterFigures ClusterState::Figures(const FigureLimits& limits, Instant now) const {
   ClusterFigures figures;
-  figures.jobs = NoneOfEach(v1::JOB_STATE_CANCELLED);
-  figures.groups = NoneOfEach(v1::GROUP_STATE_CANCELLED);
+  figures.jobs = NoneOfEach(v1::JOB_STATE_HELD);
+  figures.groups = NoneOfEach(v1::GROUP_STATE_HELD);
   for (const auto& [number, job] : jobs_) {
     ++figures.jobs[job.record.state];
     if (HasEnded(job.record.state)) continue;

@@ -67,6 +67,8 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   live.absent.clear();
   live.silences.clear();
   live.leaves.clear();
+  live.made_room.clear();
+  live.last_lines.clear();
   live.work = {};
   live.slow_windows = 0;
   live.slow.clear();

@@ -26,7 +26,9 @@ void ClusterState::Place(Instant now) {
   std::vector<WaitingInQueue> waiting;
   std::vector<WaitingGroup> queue;
   place_at_ = now.steady + kPlaceAgain;
-  for (Job* job : UnfinishedInOrder()) {
+  ChargeOwners(now);
+  const std::vector<Job*> jobs = UnfinishedInOrder();
+  for (Job* job : jobs) {
     BeginGenerationIfDue(*job, now);
     std::string not_yet;
     if (job->record.servers.empty()) {
@@ -49,11 +51,14 @@ void ClusterState::Place(Instant now) {
   }
   if (waiting.empty()) return;
   std::vector<Placement> placements;
-  if (!queue.empty()) placements = PlaceGroups(queue, WorkersFor(now), now.wall);
+  if (!queue.empty()) placements = PlaceGroups(queue, WorkersFor(now), now.wall, QuotasOf(jobs));
   size_t next = 0;
+  std::vector<HinderedGroup> hindered;
   for (WaitingInQueue& one : waiting) {
     if (!one.reason.empty()) continue;
-    Placement& placement = placements[next++];
+    Placement& placement = placements[next];
+    if (placement.lacks_slots) hindered.push_back({queue[next], one.job->record.spec.priority()});
+    ++next;
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
       const bool due = one.job->live[one.group].retry_at <= now.steady;
@@ -62,25 +67,15 @@ void ClusterState::Place(Instant now) {
       Start(*one.job, one.job->record.groups[one.group], placement, now);
     }
   }
+  Preempt(hindered, now);
   ShowQueue(waiting);
-}
-
-// Returns the unfinished jobs, those first that get free slots first.
-std::vector<ClusterState::Job*> ClusterState::UnfinishedInOrder() {
-  std::vector<Job*> jobs;
-  for (auto& [number, job] : jobs_) {
-    if (!HasEnded(job.record.state)) jobs.push_back(&job);
-  }
-  // Jobs of one priority stay in the order of their numbers, which is that of submission.
-  std::stable_sort(jobs.begin(), jobs.end(),
-                   [](const Job* a, const Job* b) { return a->record.spec.priority() > b->record.spec.priority(); });
-  return jobs;
 }
 
 WaitingGroup ClusterState::WaitingGroupOf(const Job& job, uint32_t group) {
   const v1::GroupKind kind = KindOf(job.record.spec, group);
   WaitingGroup waits = {job.record.job_id, group, kind.ranks(), kind.site()};
   waits.command = HasCommand(job.record.spec);
+  waits.owner = job.record.spec.owner();
   waits.unwanted = job.live[group].unwanted;
   return waits;
 }
@@ -125,11 +120,13 @@ void ClusterState::ShowQueue(const std::vector<WaitingInQueue>& waiting) {
     JobRecord& job = one.job->record;
     GroupRecord& group = job.groups[one.group];
     if (group.state != v1::GROUP_STATE_WAITING) continue;
-    bool changed = std::exchange(group.reason, one.reason) != one.reason;
+    const std::string& made_room = one.job->live[one.group].made_room;
+    const std::string why = absl::StrCat(made_room, made_room.empty() ? "" : "; ", one.reason);
+    bool changed = std::exchange(group.reason, why) != why;
     // The first group that waits speaks for a job of which no group runs.
     if (job.state == v1::JOB_STATE_QUEUED && one.job != last) {
       one.job->queue_position = ++position;
-      const std::string reason = QueuedText(position, one.reason);
+      const std::string reason = QueuedText(position, why);
       changed = std::exchange(job.reason, reason) != reason || changed;
     }
     last = one.job;

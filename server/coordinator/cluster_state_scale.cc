@@ -17,7 +17,7 @@ absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now
     return absl::NotFoundError(absl::StrCat("no job ", Shortened(request.job_id(), 80), ": `hooke jobs` lists them"));
   }
   JobRecord& record = job->record;
-  if (HasEnded(record.state) || record.state == v1::JOB_STATE_EVALUATING) {
+  if (HasEnded(record.state) || record.groups.back().task == v1::GroupStart::EVALUATE) {
     return absl::FailedPreconditionError(absl::StrCat("the groups of job ", record.job_id, " have ended"));
   }
   v1::JobSpec present = record.spec;
@@ -36,13 +36,14 @@ absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now
 void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   JobRecord& record = job.record;
   if (!record.generations.wanted.has_value() || HasEnded(record.state)) return;
-  if (record.state == v1::JOB_STATE_EVALUATING) {
+  if (record.groups.back().task == v1::GroupStart::EVALUATE) {
     record.generations.wanted.reset();
     return Notice(job, "all groups had finished before their number could change", now);
   }
   const auto is_placed = [](const GroupRecord& group) { return IsPlaced(group.state); };
   if (std::any_of(record.groups.begin(), record.groups.end(), is_placed)) return;
   BeginGeneration(record);
+  if (record.state == v1::JOB_STATE_HELD) record.state = v1::JOB_STATE_QUEUED;
   job.live.clear();
   job.live.resize(record.groups.size());
   for (const GroupRecord& group : record.groups) job.live[group.group].furthest_step = group.best_step;

@@ -81,7 +81,8 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   status.set_first_step_unix_ms(record.first_step_unix_ms);
   status.set_ended_unix_ms(record.ended_unix_ms);
   for (const GroupRecord& group : record.groups) {
-    if (group.task == v1::GroupStart::EVALUATE && record.state != v1::JOB_STATE_EVALUATING) continue;
+    const bool shows_evaluation = record.state == v1::JOB_STATE_EVALUATING || record.state == v1::JOB_STATE_HELD;
+    if (group.task == v1::GroupStart::EVALUATE && !shows_evaluation) continue;
     const LiveGroup& live = job.live[group.group];
     v1::GroupStatus* shown = status.add_groups();
     shown->set_group(group.group);
@@ -102,6 +103,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
     }
     for (const v1::Silence& silence : live.silences) *shown->add_silences() = silence;
     if (group.state == v1::GROUP_STATE_RUNNING) shown->set_slow(live.slow);
+    *shown->mutable_last_lines() = {group.last_lines.begin(), group.last_lines.end()};
   }
   if (record.center.has_value()) *status.mutable_center() = *record.center;
   for (const JobServer& server : record.servers) status.add_servers(server.address);

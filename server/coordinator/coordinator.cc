@@ -123,6 +123,22 @@ absl::StatusOr<v1::JobStatus> Coordinator::Scale(const v1::ScaleJobRequest& requ
   return Status(request.job_id(), now);
 }
 
+absl::StatusOr<Coordinator::Resumed> Coordinator::Resume(const std::string& job_id, Instant now) {
+  Resumed resumed;
+  {
+    absl::MutexLock lock(&mutex_);
+    const absl::StatusOr<uint32_t> groups = state_.Resume(job_id, now);
+    if (!groups.ok()) return groups.status();
+    resumed.groups = *groups;
+    resumed.job = *state_.Status(job_id, now);
+    Apply(now);
+  }
+  AfterChange();
+  absl::Status stored = AwaitStored(job_id, {absl::StrCat("job ", job_id, " goes on"), "resume it again"});
+  if (!stored.ok()) return stored;
+  return resumed;
+}
+
 absl::StatusOr<v1::JobStatus> Coordinator::Forget(const std::string& job_id, Instant now) {
   absl::StatusOr<v1::JobStatus> last;
   {

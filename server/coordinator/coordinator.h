@@ -97,6 +97,12 @@ class Coordinator {
   // Changes the number of the job's groups. Returns the job's status once that is stored; its present groups then still
   // have to leave. Errors are those of ClusterState::Scale and of the store.
   absl::StatusOr<v1::JobStatus> Scale(const v1::ScaleJobRequest& request, Instant now);
+  struct Resumed {
+    v1::JobStatus job;    // As it is right after the change.
+    uint32_t groups = 0;  // Groups that were held.
+  };
+  // Returns once the change is stored. Errors are those of ClusterState::Resume and of the store.
+  absl::StatusOr<Resumed> Resume(const std::string& job_id, Instant now);
   // Forgets a job that has ended, with its log, profiles and center. Returns the job's last status once the removal is
   // stored; only then are servers told to free its shards. Errors are those of ClusterState::Forget and of the store.
   // After an error of the store the job is gone, but a coordinator that restarts before the store recovers knows it

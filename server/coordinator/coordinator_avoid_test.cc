@@ -43,10 +43,11 @@ TEST_F(CoordinatorAvoidTest, RestartsElsewhere) {
   Pass(absl::Seconds(1), both);
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(Avoided("w1"), IsEmpty());
-    ASSERT_TRUE(Die(w1, id, absl::UnavailableError("rank 1 was killed"), both)) << i;
+    const std::vector<std::string> ways = {"rank 1 was killed", "no memory", "cannot open the GPU"};
+    ASSERT_TRUE(Die(w1, id, absl::UnavailableError(ways[i]), both)) << i;
   }
   EXPECT_THAT(Avoided("w1"), HasSubstr(", because groups died there 3 times within 12s, the last one group 0 of "
-                                       "fashion-1: rank 1 was killed"));
+                                       "fashion-1: cannot open the GPU"));
   EXPECT_THAT(Avoided("w1"), StartsWith("until 1970-01-12T13:56:53Z"));
   EXPECT_EQ(w2.running().size(), 1u);
   EXPECT_THAT(Avoided("w2"), IsEmpty());
@@ -65,7 +66,9 @@ TEST_F(CoordinatorAvoidTest, TheOnlyWorkerIsUsedAllTheSame) {
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
   const std::string id = Submit({1, 2});
   Pass(absl::Seconds(1), {&w1});
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(Die(w1, id, absl::UnavailableError("killed"), {&w1})) << i;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(Die(w1, id, absl::UnavailableError(i % 2 == 0 ? "killed" : "no memory"), {&w1})) << i;
+  }
   EXPECT_THAT(Avoided("w1"), HasSubstr("4 times"));
 }
 

@@ -14,6 +14,7 @@ class CoordinatorQueueTest : public CoordinatorFixture {
   std::string SubmitWith(uint32_t priority, ExampleGroups groups) {
     v1::SubmitRequest request = ExampleSubmission(absl::StrCat("p", ++submissions_), groups);
     request.mutable_job()->set_priority(priority);
+    request.mutable_job()->set_preemptible(false);
     const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
     EXPECT_TRUE(id.ok()) << id.status();
     return id.value_or("");
@@ -34,7 +35,7 @@ class CoordinatorQueueTest : public CoordinatorFixture {
 };
 
 // Jobs start in order of priority, and the oldest first within one priority. Their positions in the queue follow that
-// order, also after a restart of the coordinator. A running job is not stopped for another one.
+// order, also after a restart of the coordinator. A running job that is not preemptible is not stopped for another one.
 TEST_F(CoordinatorQueueTest, HigherPrioritiesComeFirst) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -102,12 +102,12 @@ TEST_F(CoordinatorSitesTest, AWorkerOfOneJob) {
   absl::StatusOr<v1::SiteHeartbeatResponse> answer = Ask(request);
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(answer->jobs_size(), 2);
-  EXPECT_THAT(answer->jobs(0).waiting_ranks(), ElementsAre(2));
-  EXPECT_THAT(answer->jobs(1).waiting_ranks(), IsEmpty());
-  ASSERT_EQ(answer->jobs(1).workers_size(), 1);
-  EXPECT_EQ(answer->jobs(1).workers(0).name(), "n0-7");
-  EXPECT_EQ(answer->jobs(1).workers(0).slots(), 3u);
-  EXPECT_EQ(answer->jobs(1).workers(0).slots_used(), 2u);
+  EXPECT_THAT(answer->jobs(0).waiting_ranks(), IsEmpty()) << "the job that runs comes first";
+  ASSERT_EQ(answer->jobs(0).workers_size(), 1);
+  EXPECT_EQ(answer->jobs(0).workers(0).name(), "n0-7");
+  EXPECT_EQ(answer->jobs(0).workers(0).slots(), 3u);
+  EXPECT_EQ(answer->jobs(0).workers(0).slots_used(), 2u);
+  EXPECT_THAT(answer->jobs(1).waiting_ranks(), ElementsAre(2));
   EXPECT_THAT(answer->ended_jobs(), ElementsAre("gone-9"));
 
   // Such a worker does not come back under its name, so it is not listed when it is gone.

@@ -40,6 +40,7 @@ struct Effects {
   // Jobs to remove from the store, with their logs and profiles, by job id. The store keeps these traces of them.
   std::map<std::string, ForgottenJob> forgotten;
   std::map<std::string, v1::Drain> drains;  // Workers whose drain changed and has to be stored.
+  std::map<std::string, OwnerUse> uses;     // Uses of owners to store, by owner.
   std::vector<JobRecord> submissions;       // New jobs to store. Each is answered once, by EndSubmit.
   std::set<std::string> shown;              // Jobs whose status changed.
   std::vector<LogEntry> log;
@@ -53,8 +54,9 @@ struct Effects {
   std::vector<ServerDial> dials;            // Each is answered once, by ServerDialed.
 
   bool empty() const {
-    return jobs.empty() && forgotten.empty() && drains.empty() && submissions.empty() && shown.empty() && log.empty() &&
-           profiles.empty() && points.empty() && commands.empty() && seen.empty() && closed.empty() && dials.empty();
+    return jobs.empty() && forgotten.empty() && drains.empty() && uses.empty() && submissions.empty() &&
+           shown.empty() && log.empty() && profiles.empty() && points.empty() && commands.empty() && seen.empty() &&
+           closed.empty() && dials.empty();
   }
 };
 

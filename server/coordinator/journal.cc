@@ -36,7 +36,9 @@ absl::Status Journal::StoreChanges(const WriteBatch& batch) {
   for (const auto& [job_id, job] : batch.forgotten) forgotten.push_back(job);
   std::vector<WorkerDrain> drains;
   for (const auto& [worker, drain] : batch.drains) drains.push_back({worker, drain});
-  if (absl::Status status = store_->Write(batch.jobs, forgotten, drains); !status.ok()) return status;
+  std::vector<OwnerUse> uses;
+  for (const auto& [owner, use] : batch.uses) uses.push_back(use);
+  if (absl::Status status = store_->Write(batch.jobs, forgotten, drains, uses); !status.ok()) return status;
   for (const ForgottenJob& job : forgotten) {
     absl::Status gone = log_->Remove(job.job_id);
     if (!gone.ok()) logger_->warn("the log of {}, which is forgotten, stays: {}", job.job_id, gone.ToString());

@@ -32,6 +32,11 @@ std::string StartsAgain(const GroupRecord& group, absl::Duration wait, uint32_t 
                       failures > 1 ? absl::StrCat(", after ", failures, " failures in a row") : "");
 }
 
+std::string HeldText(const JobRecord& job, const GroupRecord& group) {
+  return absl::StrCat(GroupName(group), " is ", group.reason, "; `hooke resume ", job.job_id, "` or `hooke cancel ",
+                      job.job_id, "`");
+}
+
 std::string FailedInARow(const GroupRecord& group, uint32_t failures, absl::string_view last,
                          absl::string_view what_to_do) {
   return absl::StrCat(GroupName(group), " failed ", failures,
@@ -77,9 +82,23 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
   // A missing server is not the group's fault: the end lengthens the wait, but does not count as a failure.
   const bool lacks_server = !outcome.ok && outcome.server_failures > 0;
   decision.failures = before + (lacks_server ? 0 : 1);
+  const bool new_step = outcome.step > group.best_step;
+  if (lacks_server) {
+    decision.cause = new_step ? "" : group.cause;
+    decision.repeats = new_step ? 0 : group.repeats;
+  } else if (!outcome.cause.empty()) {
+    decision.cause = outcome.cause;
+    decision.repeats = !new_step && outcome.cause == group.cause ? group.repeats + 1 : 1;
+  }
   if (!lacks_server && decision.failures >= options.failures_max) {
     decision.state = v1::GROUP_STATE_FAILED;
     decision.reason = FailedInARow(group, decision.failures, why, "see its log (`hooke logs`) and mend that");
+    return decision;
+  }
+  if (!lacks_server && options.repeats_max > 0 && decision.repeats >= options.repeats_max) {
+    decision.state = v1::GROUP_STATE_HELD;
+    decision.reason = absl::StrCat("held: it ended ", decision.repeats, " times in a row in the same way",
+                                   AtStep(group, outcome), ": ", why);
     return decision;
   }
   const uint32_t row = lacks_server ? outcome.server_failures : decision.failures;
@@ -121,6 +140,13 @@ JobDecision AfterGroupChange(const JobRecord& job) {
   }
   const bool any_placed =
       std::any_of(job.groups.begin(), job.groups.end(), [](const GroupRecord& group) { return IsPlaced(group.state); });
+  const bool any_waits = std::any_of(job.groups.begin(), job.groups.end(),
+                                     [](const GroupRecord& group) { return group.state == v1::GROUP_STATE_WAITING; });
+  const auto held = std::find_if(job.groups.begin(), job.groups.end(),
+                                 [](const GroupRecord& group) { return group.state == v1::GROUP_STATE_HELD; });
+  if (job.state != v1::JOB_STATE_HELD && held != job.groups.end() && !any_placed && !any_waits) {
+    return {v1::JOB_STATE_HELD, HeldText(job, *held), false};
+  }
   if (job.state == v1::JOB_STATE_QUEUED && any_placed) return {v1::JOB_STATE_RUNNING, "running", false};
   return {};
 }

@@ -18,6 +18,8 @@ struct RestartOptions {
   absl::Duration longest_backoff = absl::Seconds(30);
   // The job fails after this many failures and losses in a row, without a new step between them.
   uint32_t failures_max = 10;
+  // A group is held after this many ends in a row in the same way, without a new step between them. 0: never.
+  uint32_t repeats_max = 3;
   // A group that worked for at least this long before it was lost begins a new row of failures.
   absl::Duration steady_after = absl::Minutes(5);
 };
@@ -31,6 +33,7 @@ struct GroupOutcome {
   // How often in a row this group ended because a server was missing, without a new step in between. Counts this end.
   // 0: it ended for another reason.
   uint32_t server_failures = 0;
+  std::string cause = {};  // CauseOf the end; empty: it is not compared with others.
 };
 
 // The loss of a group whose end nobody reported. Its worker is lost, or does not run the group any more.
@@ -41,21 +44,24 @@ struct GroupLoss {
 };
 
 struct GroupDecision {
-  // FINISHED: the group ended well. WAITING: the group starts again after `wait`. FAILED: the job fails with `reason`.
+  // FINISHED: the group ended well. WAITING: the group starts again after `wait`. HELD: it starts again when a user
+  // says so. FAILED: the job fails with `reason`.
   v1::GroupState state = v1::GROUP_STATE_WAITING;
   absl::Duration wait = absl::ZeroDuration();
   uint32_t failures = 0;
   uint64_t best_step = 0;
-  std::string reason;  // Always set.
+  std::string reason;      // Always set.
+  std::string cause = {};  // As in GroupRecord.
+  uint32_t repeats = 0;
 };
 
 // Returns whether a new try may succeed after this error.
 bool MendsItself(absl::StatusCode code);
 
 // Decides what follows the end of a group. Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND,
-// FAILED_PRECONDITION, DATA_LOSS) fail the job. So do `failures_max` failures in a row without a new step. After any
-// other error the group starts again, and its wait grows. Ends because of a missing server make the wait grow, but
-// never fail the job.
+// FAILED_PRECONDITION, DATA_LOSS) fail the job. So do `failures_max` failures in a row without a new step. After
+// `repeats_max` ends in a row with the same cause, the group is held. After any other error the group starts again, and
+// its wait grows. Ends because of a missing server make the wait grow, but never fail the job or hold the group.
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options);
 
 // Decides what follows the loss of a group. After the first loss of a row the group starts again at once. Most often
@@ -70,8 +76,8 @@ struct JobDecision {
   bool start_evaluation = false;                   // The job needs one more group, with task EVALUATE.
 };
 
-// Decides the job's next state from the states of its groups. A job with a command ends with its groups: only built-in
-// networks have test data on which a center can be evaluated.
+// Decides the job's next state from the states of its groups. It is held if some are, and none runs or waits. A job
+// with a command ends with its groups: only built-in networks have test data on which a center can be evaluated.
 JobDecision AfterGroupChange(const JobRecord& job);
 
 }  // namespace hooke

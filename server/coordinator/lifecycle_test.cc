@@ -19,6 +19,14 @@ GroupRecord Running(uint32_t failures, uint64_t best_step = 0, bool evaluation =
   return group;
 }
 
+// After so many ends with this cause.
+GroupRecord RunningAfter(uint32_t repeats, const std::string& cause, uint64_t best_step) {
+  GroupRecord group = Running(repeats, best_step);
+  group.repeats = repeats;
+  group.cause = cause;
+  return group;
+}
+
 struct EndCase {
   const char* name;
   GroupRecord group;
@@ -73,6 +81,34 @@ const EndCase kEnds[] = {
      10,
      "group 1 failed 10 times in a row without a new step; the last time: x; see its log (`hooke logs`) and mend "
      "that, then submit the job again"},
+    {"the third end in the same way",
+     RunningAfter(2, "cannot open /d", 10),
+     {false, StatusCode::kInternal, "cannot open /d", 10, 0, "cannot open /d"},
+     v1::GROUP_STATE_HELD,
+     absl::InfiniteDuration(),
+     3,
+     "held: it ended 3 times in a row in the same way at step 10: cannot open /d"},
+    {"the second end in the same way",
+     RunningAfter(1, "cannot open /d", 10),
+     {false, StatusCode::kInternal, "cannot open /d", 10, 0, "cannot open /d"},
+     v1::GROUP_STATE_WAITING,
+     absl::Seconds(1),
+     2,
+     "failed (cannot open /d); starts again in 1s as start 42, after 2 failures in a row"},
+    {"the third end, in another way",
+     RunningAfter(2, "cannot open /d", 10),
+     {false, StatusCode::kInternal, "no memory", 10, 0, "no memory"},
+     v1::GROUP_STATE_WAITING,
+     absl::Seconds(2),
+     3,
+     "failed (no memory); starts again in 2s as start 42, after 3 failures in a row"},
+    {"the third end in the same way, after a step",
+     RunningAfter(2, "cannot open /d", 10),
+     {false, StatusCode::kInternal, "cannot open /d", 11, 0, "cannot open /d"},
+     v1::GROUP_STATE_WAITING,
+     absl::Milliseconds(500),
+     1,
+     "failed (cannot open /d); starts again in 500ms as start 42"},
     {"bad argument",
      Running(0),
      {false, StatusCode::kInvalidArgument, "bad", 0},

@@ -60,6 +60,8 @@ class Simulation {
     for (uint32_t i = 0; i < sizes_.jobs; ++i) {
       v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", i), {sizes_.groups, sizes_.ranks});
       request.mutable_job()->set_priority(i % 3);
+      request.mutable_job()->set_owner(absl::StrCat("user", i % 20));
+      request.mutable_job()->set_preemptible(false);  // Nobody here obeys an order to leave.
       request.mutable_job()->mutable_groups()->set_site(i % 4 == 0 ? "hpc" : "");
       Measure("submit", [&] {
         const auto submission = state_.BeginSubmit(request, now_);

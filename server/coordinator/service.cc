@@ -152,6 +152,15 @@ grpc::Status CoordinatorService::ScaleJob(grpc::ServerContext*, const v1::ScaleJ
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorService::ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest* request,
+                                           v1::ResumeJobResponse* response) {
+  absl::StatusOr<Coordinator::Resumed> resumed = coordinator_.Resume(request->job_id(), options_.clock());
+  if (!resumed.ok()) return ToGrpc(resumed.status());
+  *response->mutable_job() = std::move(resumed->job);
+  response->set_resumed(resumed->groups);
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorService::ForgetJob(grpc::ServerContext*, const v1::ForgetJobRequest* request,
                                            v1::ForgetJobResponse* response) {
   absl::StatusOr<v1::JobStatus> job = coordinator_.Forget(request->job_id(), options_.clock());

@@ -83,6 +83,8 @@ class CoordinatorService final : private WorkerSessions::Service {
                            grpc::ServerWriter<v1::ReadHistoryResponse>* writer) override;
   grpc::Status ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,
                            grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
+  grpc::Status ResumeJob(grpc::ServerContext* context, const v1::ResumeJobRequest* request,
+                         v1::ResumeJobResponse* response) override;
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                          v1::CancelJobResponse* response) override;
   grpc::Status ScaleJob(grpc::ServerContext* context, const v1::ScaleJobRequest* request,

@@ -1,6 +1,6 @@
 // Many small clusters in virtual time, each from a seed. Workers die, hang, lose their streams and come back. The
-// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users scale jobs and drain
-// workers. The invariants hold after every moment. Once the faults stop, every job ends.
+// coordinator dies and is started again, its disk fails, and its clock is set. Events arrive twice. Users scale jobs
+// and drain workers. The invariants hold after every moment. Once the faults stop, every job ends.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,6 +50,7 @@ class Cluster {
     hung_.assign(workers_.size(), false);
     for (int i = 0; i < kCalmMoments; ++i) {
       Moment(false);
+      ResumeAll();
       if (AllEnded()) return true;
     }
     return false;
@@ -69,6 +70,14 @@ class Cluster {
     options.logger = std::make_shared<spdlog::logger>("simulation", std::make_shared<spdlog::sinks::null_sink_mt>());
     coordinator_ = *Coordinator::Create(std::move(options), now_);
     coordinator_->SetOwnServer(FakeServer("s:1").server_id());
+  }
+
+  // A user lets held groups go on.
+  void ResumeAll() {
+    for (const v1::JobStatus& job : coordinator_->List(SIZE_MAX, now_).jobs) {
+      if (HasEnded(job.state())) continue;
+      (void)coordinator_->Resume(job.job_id(), now_);  // The store may not have recovered yet.
+    }
   }
 
   void Moment(bool storm) {
@@ -112,6 +121,7 @@ class Cluster {
       const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
       if (id.ok()) acknowledged_.insert(*id);
     }
+    if (Chance(0.005)) (void)coordinator_->Resume(absl::StrCat("fashion-", Pick(8)), now_);
     if (!acknowledged_.empty() && Chance(0.005)) (void)coordinator_->Cancel(*acknowledged_.begin(), now_);
     if (!acknowledged_.empty() && Chance(0.02)) {
       v1::ScaleJobRequest scale;

@@ -21,6 +21,7 @@ void WriteQueue::Add(Effects& effects) {
   forgotten_.merge(effects.forgotten);
   effects.forgotten.clear();
   for (const auto& [worker, drain] : std::exchange(effects.drains, {})) drains_[worker] = drain;
+  for (auto& [owner, use] : std::exchange(effects.uses, {})) uses_[owner] = std::move(use);
   for (JobRecord& job : std::exchange(effects.submissions, {})) submissions_.push_back(std::move(job));
   for (Effects::LogEntry& entry : std::exchange(effects.log, {})) AddLog(std::move(entry));
   for (auto& [key, profile] : std::exchange(effects.profiles, {})) {
@@ -58,13 +59,14 @@ std::optional<JobRecord> WriteQueue::WithdrawSubmission(const std::string& job_i
 
 bool WriteQueue::HasWork(bool may_change_records) const {
   if (!submissions_.empty() || !lines_.empty() || !profiles_.empty()) return true;
-  return may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty());
+  return may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty());
 }
 
 WriteBatch WriteQueue::Take(bool may_change_records, const std::function<const JobRecord*(const std::string&)>& find,
                             absl::Time now) {
   WriteBatch batch;
-  changes_are_out_ = may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty());
+  changes_are_out_ =
+      may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty());
   if (changes_are_out_) {
     ++taken_;
     jobs_out_ = std::exchange(jobs_, {});
@@ -75,6 +77,7 @@ WriteBatch WriteQueue::Take(bool may_change_records, const std::function<const J
     batch.forgotten = forgotten_out_;
     drains_out_ = std::exchange(drains_, {});
     batch.drains = drains_out_;
+    batch.uses = std::exchange(uses_, {});
   }
   batch.submissions = std::exchange(submissions_, {});
   batch.log = std::exchange(log_, {});

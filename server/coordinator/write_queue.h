@@ -34,13 +34,14 @@ struct WriteBatch {
   std::vector<JobRecord> jobs;                    // Changed jobs.
   std::map<std::string, ForgottenJob> forgotten;  // Jobs to remove, by id.
   std::map<std::string, v1::Drain> drains;        // Changed drains, by worker.
+  std::map<std::string, OwnerUse> uses;           // Changed uses, by owner. A later batch has them again.
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Each a serialized v1::RankProfile.
   std::map<std::string, Records> history;      // Records of histories, by job. The Coordinator adds them.
   std::set<std::string> read_histories;        // Jobs whose stored histories are asked for. The Coordinator adds them.
 
-  bool ChangesRecords() const { return !jobs.empty() || !forgotten.empty() || !drains.empty(); }
+  bool ChangesRecords() const { return !jobs.empty() || !forgotten.empty() || !drains.empty() || !uses.empty(); }
 };
 
 class WriteQueue {
@@ -86,6 +87,7 @@ class WriteQueue {
   std::set<std::string> jobs_;
   std::map<std::string, ForgottenJob> forgotten_;
   std::map<std::string, v1::Drain> drains_;
+  std::map<std::string, OwnerUse> uses_;
   std::vector<JobRecord> submissions_;
   std::vector<Effects::LogEntry> log_;
   size_t log_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "server/records/full_job.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hooke {
 
@@ -42,6 +43,9 @@ JobRecord FullJob(uint64_t number) {
     group.evaluated = i == 2;
     group.is_new = i == 1;
     group.exchanged_step = 90 + i;
+    group.cause = i == 1 ? "ABORTED: x" : "";
+    group.repeats = i == 1 ? 2 : 0;
+    if (i == 1) group.last_lines = {"group 1 rank 0: a", "b"};
     job.groups.push_back(group);
   }
   return job;
@@ -63,8 +67,8 @@ std::string TextOf(const JobRecord& job) {
       absl::StrAppend(&text, p.worker, "|", p.first_rank, "|", p.ranks, "|", p.address, "|", p.last_event, "|", p.ended,
                       "|");
     }
-    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.is_new, "|",
-                    g.exchanged_step);
+    absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.cause, "|",
+                    g.repeats, "|", absl::StrJoin(g.last_lines, ","), "|", g.is_new, "|", g.exchanged_step);
   }
   return text;
 }

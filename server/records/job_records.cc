@@ -1,6 +1,7 @@
 #include "server/records/job_records.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -63,6 +64,9 @@ stored::Group ToMessage(const GroupRecord& group) {
   message.set_evaluated(group.evaluated);
   message.set_is_new(group.is_new);
   message.set_exchanged_step(group.exchanged_step);
+  message.set_cause(group.cause);
+  message.set_repeats(group.repeats);
+  *message.mutable_last_lines() = {group.last_lines.begin(), group.last_lines.end()};
   return message;
 }
 
@@ -94,6 +98,9 @@ absl::Status AddGroup(absl::string_view key, absl::string_view value, JobRecord&
   group.evaluated = message.evaluated();
   group.is_new = message.is_new();
   group.exchanged_step = message.exchanged_step();
+  group.cause = message.cause();
+  group.repeats = message.repeats();
+  group.last_lines = {message.last_lines().begin(), message.last_lines().end()};
   job.groups.push_back(std::move(group));
   return absl::OkStatus();
 }
@@ -263,6 +270,24 @@ absl::StatusOr<WorkerDrain> DrainFrom(absl::string_view key, absl::string_view v
     return Damaged(key, absl::StrCat("has the unknown drain ", message.drain()));
   }
   return WorkerDrain{message.worker(), message.drain()};
+}
+
+std::string UseKey(absl::string_view owner) { return absl::StrCat(kUsesPrefix, owner, "/"); }
+
+std::string UseRecord(const OwnerUse& use) {
+  stored::OwnerUse message;
+  message.set_owner(use.owner);
+  message.set_slot_seconds(use.slot_seconds);
+  message.set_unix_ms(use.unix_ms);
+  return message.SerializeAsString();
+}
+
+absl::StatusOr<OwnerUse> UseFrom(absl::string_view key, absl::string_view value) {
+  stored::OwnerUse message;
+  if (absl::Status status = Parse(key, value, message); !status.ok()) return status;
+  if (key != UseKey(message.owner())) return Damaged(key, "names another owner than its key");
+  if (!std::isfinite(message.slot_seconds()) || message.slot_seconds() < 0) return Damaged(key, "has no valid use");
+  return OwnerUse{message.owner(), message.slot_seconds(), message.unix_ms()};
 }
 
 }  // namespace hooke

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
 #define HOOKE_SERVER_RECORDS_JOB_RECORDS_H_
 
-// Jobs and drained workers as records, and back. Pure functions.
+// Jobs, drained workers and the use of owners as records, and back. Pure functions.
 //
 //   key                      message of proto/record.proto
 //   format                   Format
@@ -11,6 +11,7 @@
 //   job/NUMBER/submission    Submission
 //   forgotten/NUMBER         ForgottenJob
 //   drain/WORKER/            WorkerDrain
+//   use/OWNER/               OwnerUse
 //   history/NUMBER/...       see server/history/history_records.h
 //
 // NUMBER is JobRecord.number with 20 digits, and INDEX is GroupRecord.group with 10. So the order of the keys is that
@@ -34,6 +35,7 @@ constexpr char kFormatKey[] = "format";
 constexpr char kJobsPrefix[] = "job/";
 constexpr char kForgottenPrefix[] = "forgotten/";
 constexpr char kDrainsPrefix[] = "drain/";
+constexpr char kUsesPrefix[] = "use/";
 constexpr char kHistoriesPrefix[] = "history/";
 
 // Returns the value of kFormatKey.
@@ -63,6 +65,11 @@ std::string DrainKey(absl::string_view worker);
 std::string DrainRecord(const WorkerDrain& drain);
 // DATA_LOSS: the message names the record.
 absl::StatusOr<WorkerDrain> DrainFrom(absl::string_view key, absl::string_view value);
+
+// As for drains. DATA_LOSS: the message names the record.
+std::string UseKey(absl::string_view owner);
+std::string UseRecord(const OwnerUse& use);
+absl::StatusOr<OwnerUse> UseFrom(absl::string_view key, absl::string_view value);
 
 }  // namespace hooke
 

@@ -42,6 +42,7 @@ absl::StatusOr<StoredJobs> JobStore::Load() {
   absl::Status status = LoadJobs(stored.jobs);
   if (status.ok()) status = LoadForgotten(stored.forgotten);
   if (status.ok()) status = LoadDrains(stored.drains);
+  if (status.ok()) status = LoadUses(stored.uses);
   if (!status.ok()) return status;
   return stored;
 }
@@ -80,6 +81,15 @@ absl::Status JobStore::LoadForgotten(std::vector<ForgottenJob>& forgotten) {
   return store_->Write(trimmed);
 }
 
+absl::Status JobStore::LoadUses(std::vector<OwnerUse>& uses) {
+  return store_->Scan(kUsesPrefix, [&](absl::string_view key, absl::string_view value) {
+    absl::StatusOr<OwnerUse> use = UseFrom(key, value);
+    if (!use.ok()) return Named(*store_, use.status());
+    uses.push_back(*std::move(use));
+    return absl::OkStatus();
+  });
+}
+
 absl::Status JobStore::LoadDrains(std::vector<WorkerDrain>& drains) {
   return store_->Scan(kDrainsPrefix, [&](absl::string_view key, absl::string_view value) {
     absl::StatusOr<WorkerDrain> drain = DrainFrom(key, value);
@@ -90,7 +100,7 @@ absl::Status JobStore::LoadDrains(std::vector<WorkerDrain>& drains) {
 }
 
 absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten,
-                             absl::Span<const WorkerDrain> drains) {
+                             absl::Span<const WorkerDrain> drains, absl::Span<const OwnerUse> uses) {
   RecordChanges changes;
   for (const JobRecord& job : jobs) {
     Records records = RecordsOf(job);
@@ -111,6 +121,10 @@ absl::Status JobStore::Write(absl::Span<const JobRecord> jobs, absl::Span<const 
     changes.removed.push_back(JobPrefix(job.number));
     changes.removed.push_back(HistoryPrefix(job.number));
     changes.put[ForgottenKey(job.number)] = ForgottenRecord(job);
+  }
+  for (const OwnerUse& use : uses) {
+    changes.removed.push_back(UseKey(use.owner));
+    if (use.slot_seconds > 0) changes.put[UseKey(use.owner)] = UseRecord(use);
   }
   for (const WorkerDrain& drain : drains) {
     changes.removed.push_back(DrainKey(drain.worker));

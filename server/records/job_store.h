@@ -20,6 +20,7 @@ struct StoredJobs {
   std::vector<JobRecord> jobs;          // Ordered by number.
   std::vector<ForgottenJob> forgotten;  // Ordered by number.
   std::vector<WorkerDrain> drains;      // Ordered by the workers' names. None is DRAIN_NONE.
+  std::vector<OwnerUse> uses;           // Ordered by owner.
 };
 
 class JobStore {
@@ -34,12 +35,12 @@ class JobStore {
   // the store, the damaged record and what to do.
   absl::StatusOr<StoredJobs> Load();
 
-  // In one transaction, stores `jobs` and `drains`, and removes the `forgotten` jobs with their histories but keeps
-  // their traces. After OK this is durable; after an error none of it has happened. Of a job's records only those are
-  // written that differ from the stored ones. A job never has fewer groups than before. Forgetting an unknown job is no
-  // error.
+  // In one transaction, stores `jobs`, `drains` and `uses`, and removes the `forgotten` jobs with their histories but
+  // keeps their traces. After OK this is durable; after an error none of it has happened. Of a job's records only those
+  // are written that differ from the stored ones. A job never has fewer groups than before. Forgetting an unknown job
+  // is no error.
   absl::Status Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten,
-                     absl::Span<const WorkerDrain> drains = {});
+                     absl::Span<const WorkerDrain> drains = {}, absl::Span<const OwnerUse> uses = {});
 
   // In one transaction, adds or replaces these records, whose keys have HistoryPrefix. Errors are those of the store.
   absl::Status WriteHistory(Records records) { return store_->Write({{}, std::move(records)}); }
@@ -52,6 +53,7 @@ class JobStore {
   absl::Status LoadJobs(std::vector<JobRecord>& jobs);
   absl::Status LoadForgotten(std::vector<ForgottenJob>& forgotten);
   absl::Status LoadDrains(std::vector<WorkerDrain>& drains);
+  absl::Status LoadUses(std::vector<OwnerUse>& uses);
 
   const std::shared_ptr<RecordStore> store_;
 };

@@ -108,6 +108,21 @@ TEST_F(JobStoreTest, WritesAgainWhatFailed) {
   EXPECT_EQ(stored.forgotten.size(), 1u);
 }
 
+// The use of owners is stored, replaced and removed. A record that does not fit its key is damaged.
+TEST_F(JobStoreTest, KeepsUsesOfOwners) {
+  ASSERT_TRUE(Open()->Write({}, {}, {}, {{"anna", 12.5, 1000}, {"", 3, 2000}}).ok());
+  ASSERT_TRUE(Open()->Write({}, {}, {}, {{"anna", 25, 3000}, {"", 0, 4000}}).ok());
+  const std::vector<OwnerUse> uses = Open()->Load()->uses;
+  ASSERT_EQ(uses.size(), 1u);
+  EXPECT_EQ(uses[0].owner, "anna");
+  EXPECT_EQ(uses[0].slot_seconds, 25);
+  EXPECT_EQ(uses[0].unix_ms, 3000);
+  for (const OwnerUse& wrong : {OwnerUse{"ben", 1, 1}, OwnerUse{"anna", -1, 1}}) {
+    ASSERT_TRUE(records_->Write({{}, {{UseKey("anna"), UseRecord(wrong)}}}).ok());
+    EXPECT_EQ(Open()->Load().status().code(), absl::StatusCode::kDataLoss);
+  }
+}
+
 // Only the newest traces are kept.
 TEST_F(JobStoreTest, TrimsTraces) {
   std::vector<ForgottenJob> jobs;

@@ -143,6 +143,10 @@ JobRecord JobOf(int format, uint64_t number) {
     group.is_new = false;
     group.exchanged_step = 0;
   }
+  // The old tables do not know how starts have ended.
+  job.groups[1].cause.clear();
+  job.groups[1].repeats = 0;
+  job.groups[1].last_lines.clear();
   return job;
 }
 

@@ -67,7 +67,10 @@ struct GroupRecord {
   uint32_t failures = 0;     // Failures and losses in a row without a new step.
   uint64_t best_step = 0;    // The furthest step known when it last ended or was lost.
   bool evaluated = false;    // The result of task EVALUATE has come.
-  bool is_new = false;       // GroupStart.is_new.
+  std::string cause = {};    // How its last start ended (CauseOf); empty: not by a failure, or it made a new step.
+  uint32_t repeats = 0;      // Ends in a row with this cause, without a new step between them.
+  std::vector<std::string> last_lines = {};  // HELD: the last lines that it printed, oldest first.
+  bool is_new = false;                       // GroupStart.is_new.
   // The group's last step that counts if it never starts again in this generation (RankProgress.exchanged_step).
   uint64_t exchanged_step = 0;
 };
@@ -138,6 +141,13 @@ struct ForgottenJob {
 struct WorkerDrain {
   std::string worker;
   v1::Drain drain = v1::DRAIN_NONE;  // NONE: the worker gets groups again, and its record is removed.
+};
+
+// How much of the cluster an owner of jobs has used.
+struct OwnerUse {
+  std::string owner;
+  double slot_seconds = 0;  // As they counted at `unix_ms`. 0: the record is removed.
+  int64_t unix_ms = 0;
 };
 
 inline bool IsPlaced(v1::GroupState state) {

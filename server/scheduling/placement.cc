@@ -167,6 +167,16 @@ std::string Refuse(const WaitingGroup& group, std::vector<Room>& rooms, const Ro
   return refusal.reason;
 }
 
+// Returns why the group must not start because of its owner's quota. Empty: it may.
+std::string OverQuota(const WaitingGroup& group, Quotas& quotas, std::set<std::string>& closed) {
+  const auto quota = quotas.find(group.owner);
+  if (quota == quotas.end()) return "";
+  const auto& [used, limit] = quota->second;
+  if (closed.count(group.owner) == 0 && used + group.ranks <= limit) return "";
+  if (group.ranks <= limit) closed.insert(group.owner);
+  return QuotaText(group, used, limit);
+}
+
 }  // namespace
 
 std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers) {
@@ -193,7 +203,7 @@ uint64_t SumOf(const WorkerSet& workers, uint32_t FreeWorker::*slots) {
 }
 
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
-                                   absl::Time now) {
+                                   absl::Time now, Quotas quotas) {
   std::vector<Room> rooms;
   rooms.reserve(workers.size());
   for (FreeWorker& worker : workers) {
@@ -209,15 +219,19 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::ve
   std::vector<Placement> placements;
   Refusals refusals;
   size_t placed = 0;
+  std::set<std::string> closed;  // Owners of whom a group waits because of their quota.
   for (const WaitingGroup& group : queue) {
     Placement& placement = placements.emplace_back();
+    if (placement.reason = OverQuota(group, quotas, closed); !placement.reason.empty()) continue;
     const bool has_own = with_own_workers.count(group.job_id) > 0;
     const Needs needs = {group.ranks, group.site, group.command, has_own ? group.job_id : ""};
     if (refusals.count(needs) == 0) placement = Place(group, rooms, by_name);
     if (!placement.reason.empty()) {
       ++placed;
+      if (const auto quota = quotas.find(group.owner); quota != quotas.end()) quota->second.used += group.ranks;
       continue;
     }
+    placement.lacks_slots = group.due;
     placement.reason = Refuse(group, rooms, by_name, refusals[needs], placed, now);
     if (!group.due) placement.reason = group.wait_why;
   }

@@ -5,6 +5,7 @@
 // messages.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -49,7 +50,15 @@ struct WaitingGroup {
   bool command = false;       // True: only a worker that allows commands may run it.
   // Names of workers on which the group was slow. They are as FreeWorker::avoided for it.
   std::set<std::string> unwanted = {};
+  std::string owner = {};
 };
+
+// What an owner of jobs may use.
+struct Quota {
+  uint64_t used = 0;   // Slots that its groups take.
+  uint64_t limit = 0;  // The most slots that they may take at once.
+};
+using Quotas = std::map<std::string, Quota>;  // By owner. Others have no limit.
 
 struct PlacedPart {
   std::string worker;
@@ -59,7 +68,8 @@ struct PlacedPart {
 struct Placement {
   std::vector<PlacedPart> parts;  // In order of ranks, the lead first. Empty: the group waits.
   std::string site;
-  std::string reason;  // Always set.
+  std::string reason;        // Always set.
+  bool lacks_slots = false;  // The group waits because there is no room for it.
 };
 
 // Places the groups of `queue`, in which those that come first are ahead of the others. The result has one entry for
@@ -78,8 +88,11 @@ struct Placement {
 // it is not known when it will start, these are all workers that are large enough for it. If none is, it keeps later
 // groups off the workers that are large enough together. So no group is delayed, as far as is known, by one behind it,
 // and small groups cannot overtake a large one forever.
+//
+// A group that would take more slots than its owner has left waits, and keeps nobody off any worker. Later groups of
+// that owner wait, too, unless the group alone is larger than the quota.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
-                                   absl::Time now);
+                                   absl::Time now, Quotas quotas = {});
 
 // Workers that can run a group together. The pointers are the caller's.
 using WorkerSet = std::vector<const FreeWorker*>;

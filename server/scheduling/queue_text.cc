@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "server/scheduling/fair_share.h"
 #include "wire/utc_time.h"
 
 namespace hooke {
@@ -147,6 +148,12 @@ std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms
   const std::string text = absl::StrCat(Needs(group), "; ", room->worker.free, " free", OnText(group, room->worker));
   if (!room->kept_for.empty()) return absl::StrCat(text, "; ", room->kept_for, " comes first");
   return absl::StrCat(text, MoreText(group, room->worker.occupants, group.ranks - room->worker.free, now));
+}
+
+std::string QuotaText(const WaitingGroup& group, uint64_t used, uint64_t limit) {
+  const bool one = !group.owner.empty();
+  return absl::StrCat(Needs(group), "; ", OwnerText(group.owner), one ? " uses " : " use ", used, " of ", limit,
+                      limit == 1 ? " slot" : " slots");
 }
 
 std::string QueuedText(uint32_t position, absl::string_view reason) {

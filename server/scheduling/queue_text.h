@@ -19,6 +19,9 @@ namespace hooke {
 // the group waits for has an estimate. It is rounded, because estimates change all the time.
 std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now);
 
+// Returns why the group waits for the quota of its owner: "needs 4 slots; anna uses 6 of 8 slots".
+std::string QuotaText(const WaitingGroup& group, uint64_t used, uint64_t limit);
+
 // Returns the reason of a job of which no group runs, with its place in the queue: "2nd in the queue; needs ...".
 std::string QueuedText(uint32_t position, absl::string_view reason);
 
