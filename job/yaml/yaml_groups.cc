@@ -1,4 +1,4 @@
-#include "client/job_file/yaml_groups.h"
+#include "job/yaml/yaml_groups.h"
 
 #include <cstdint>
 #include <set>
@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "client/job_file/yaml_texts.h"
-#include "client/text/near_name.h"
 #include "job/group_kinds.h"
 #include "job/job_keys.h"
+#include "job/near_name.h"
 #include "job/visible_text.h"
+#include "job/yaml/yaml_texts.h"
 
 namespace hooke {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/job_file/job_file.h"
+#include "client/job_file/local_job_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace hooke {
 namespace {
 
-absl::StatusOr<v1::JobSpec> SpecOf(absl::StatusOr<JobFile> file) {
+absl::StatusOr<v1::JobSpec> SpecOf(absl::StatusOr<LocalJobFile> file) {
   if (!file.ok()) return file.status();
   return std::move(file->spec);
 }
@@ -671,7 +671,7 @@ TEST(JobFileTest, TellsTenProblems) {
 
 // The coordinator's refusal is reported at the line of its key, or of the section around it.
 TEST(JobFileTest, FindsTheLinesOfARefusal) {
-  const absl::StatusOr<JobFile> file = ParseJobFile(kSample, "job.yaml", "/jobs");
+  const absl::StatusOr<LocalJobFile> file = ParseJobFile(kSample, "job.yaml", "/jobs");
   ASSERT_TRUE(file.ok()) << file.status();
   Refusal refusal;
   refusal.problems = {

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_TEXT_NEAR_NAME_H_
-#define HOOKE_CLIENT_TEXT_NEAR_NAME_H_
+#ifndef HOOKE_JOB_NEAR_NAME_H_
+#define HOOKE_JOB_NEAR_NAME_H_
 
 // Guesses which name was meant by a misspelt one. Pure.
 
@@ -16,4 +16,4 @@ std::string Nearest(absl::string_view wrong, const std::vector<std::string>& nam
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_TEXT_NEAR_NAME_H_
+#endif  // HOOKE_JOB_NEAR_NAME_H_

@@ -1,4 +1,4 @@
-#include "client/job_file/file_problems.h"
+#include "job/yaml/file_problems.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

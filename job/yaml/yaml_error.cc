@@ -1,4 +1,4 @@
-#include "client/job_file/yaml_error.h"
+#include "job/yaml/yaml_error.h"
 
 #include <yaml-cpp/exceptions.h>
 

@@ -1,4 +1,4 @@
-#include "client/text/near_name.h"
+#include "job/near_name.h"
 
 #include <gtest/gtest.h>
 

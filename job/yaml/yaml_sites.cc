@@ -1,4 +1,4 @@
-#include "client/job_file/yaml_sites.h"
+#include "job/yaml/yaml_sites.h"
 
 #include <filesystem>
 #include <map>
@@ -9,10 +9,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "client/job_file/yaml_texts.h"
 #include "job/file_manifest.h"
 #include "job/site_command.h"
 #include "job/visible_text.h"
+#include "job/yaml/yaml_texts.h"
 
 namespace hooke {
 namespace {

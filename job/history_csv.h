@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_HISTORY_HISTORY_CSV_H_
-#define HOOKE_CLIENT_HISTORY_HISTORY_CSV_H_
+#ifndef HOOKE_JOB_HISTORY_CSV_H_
+#define HOOKE_JOB_HISTORY_CSV_H_
 
 // The history of a job as CSV (RFC 4180), for spreadsheets and programs. Pure.
 
@@ -17,4 +17,4 @@ std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPo
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_HISTORY_HISTORY_CSV_H_
+#endif  // HOOKE_JOB_HISTORY_CSV_H_

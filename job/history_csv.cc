@@ -1,4 +1,4 @@
-#include "client/history/history_csv.h"
+#include "job/history_csv.h"
 
 #include <charconv>
 #include <cmath>

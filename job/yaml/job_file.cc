@@ -1,4 +1,4 @@
-#include "client/job_file/job_file.h"
+#include "job/yaml/job_file.h"
 
 #include <yaml-cpp/yaml.h>
 
@@ -6,7 +6,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,20 +13,19 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/job_file/file_problems.h"
-#include "client/job_file/key_names.h"
-#include "client/job_file/read_text.h"
-#include "client/job_file/yaml_document.h"
-#include "client/job_file/yaml_groups.h"
-#include "client/job_file/yaml_sites.h"
-#include "client/job_file/yaml_texts.h"
-#include "client/text/near_name.h"
 #include "job/job_check.h"
 #include "job/job_defaults.h"
 #include "job/job_field.h"
 #include "job/job_keys.h"
 #include "job/job_relations.h"
+#include "job/near_name.h"
 #include "job/visible_text.h"
+#include "job/yaml/file_problems.h"
+#include "job/yaml/key_names.h"
+#include "job/yaml/yaml_document.h"
+#include "job/yaml/yaml_groups.h"
+#include "job/yaml/yaml_sites.h"
+#include "job/yaml/yaml_texts.h"
 #include "wire/sha256.h"
 
 namespace hooke {
@@ -35,7 +33,7 @@ namespace {
 
 class JobFileParser {
  public:
-  JobFileParser(absl::string_view file, absl::string_view folder) : file_(file), folder_(folder) {}
+  JobFileParser(absl::string_view file, JobFolder& folder) : file_(file), folder_(folder) {}
 
   absl::StatusOr<JobFile> Parse(const YAML::Node& root) {
     if (!root.IsMap()) {
@@ -52,7 +50,6 @@ class JobFileParser {
     if (problems_.empty()) CollectGivenFiles();
     JobFile read{std::string(file_), std::move(job_), lines_};
     for (const auto& [path, given] : given_) read.lines.emplace(path, given.line);
-    read.files = std::move(files_);
     if (problems_.empty()) return read;
     return absl::InvalidArgumentError(ProblemsText(file_, problems_));
   }
@@ -67,6 +64,8 @@ class JobFileParser {
   };
   static constexpr char kTop[] = "(top)";
   static constexpr char kGroups[] = "groups";
+  static constexpr char kNoFolder[] =
+      "this job comes from no folder, so write an absolute path that is right on the workers' nodes";
 
   void Add(int line, absl::string_view key, absl::string_view what) {
     problems_.push_back({line, absl::StrCat(key, ": ", what)});
@@ -171,10 +170,9 @@ class JobFileParser {
   void CollectGivenFiles() {
     if (file_paths_.empty()) return;
     const JobKey& key = *FindJobKey("files");
-    absl::StatusOr<CollectedFiles> files = CollectFiles(folder_, file_paths_);
+    absl::StatusOr<v1::FileSet> files = folder_.Collect(file_paths_);
     if (!files.ok()) return Add(LineOf(key.path), key.path, files.status().message());
-    *job_.mutable_command()->mutable_files() = files->set;
-    files_ = *std::move(files);
+    *job_.mutable_command()->mutable_files() = *std::move(files);
   }
 
   // Sets a key whose field is a message.
@@ -193,8 +191,13 @@ class JobFileParser {
   void SetFolderOfCommand() {
     const JobKey& key = *FindJobKey("directory");
     if (!Applies(key, job_) || given_.count(key.path) > 0 || given_.count("files") > 0) return;
+    if (folder_.path().empty()) {
+      wrong_.insert(key.path);
+      Add(LineOf("command"), key.path, absl::StrCat("is missing; ", kNoFolder));
+      return;
+    }
     KeyValue value;
-    value.text = std::filesystem::path(folder_).lexically_normal();
+    value.text = std::filesystem::path(folder_.path()).lexically_normal();
     SetField(key, value, job_);
   }
 
@@ -228,13 +231,16 @@ class JobFileParser {
                               guess.empty() ? "" : absl::StrCat(" (did you mean \"", guess, "\"?)")));
     }
     if (key.type == KeyType::kPath || key.type == KeyType::kFolder || key.type == KeyType::kJsonFile) {
-      value->text = (std::filesystem::path(folder_) / value->text).lexically_normal();
+      if (folder_.path().empty() && value->text[0] != '/') {
+        return Add(given.line, key.path, absl::StrCat(Quoted(value->text), " is a relative path; ", kNoFolder));
+      }
+      value->text = (std::filesystem::path(folder_.path()) / value->text).lexically_normal();
       if (const absl::Status whole = CheckKeyValue(key, *value); !whole.ok()) {
         return Add(given.line, key.path, whole.message());
       }
     }
     if (key.type == KeyType::kJsonFile) {
-      absl::StatusOr<std::string> text = ReadJsonFile(value->text);
+      absl::StatusOr<std::string> text = folder_.ReadJson(value->text);
       if (!text.ok()) {
         return Add(given.line, key.path, absl::StrCat(text.status().message(), "; must be ", AllowedText(key)));
       }
@@ -286,7 +292,7 @@ class JobFileParser {
   }
 
   const std::string file_;
-  const std::string folder_;
+  JobFolder& folder_;
   std::map<std::string, int> lines_;    // Line of each section in the file.
   std::map<std::string, Given> given_;  // Keys in the file.
   std::set<std::string> wrong_;         // Keys and sections with a problem.
@@ -294,12 +300,11 @@ class JobFileParser {
   std::vector<LineProblem> problems_;
   v1::JobSpec job_;
   std::vector<std::string> file_paths_;  // Of the key `files`.
-  CollectedFiles files_;
 };
 
 }  // namespace
 
-absl::StatusOr<JobFile> ParseJobFile(absl::string_view text, absl::string_view file, absl::string_view folder) {
+absl::StatusOr<JobFile> ParseJobText(absl::string_view text, absl::string_view file, JobFolder& folder) {
   const std::string name = Escaped(file);
   if (text.size() > kJobFileBytesMax) {
     return absl::InvalidArgumentError(
@@ -309,21 +314,6 @@ absl::StatusOr<JobFile> ParseJobFile(absl::string_view text, absl::string_view f
   if (!document.ok()) return document.status();
   if (document->IsNull()) return absl::InvalidArgumentError(absl::StrCat(name, ":1: is empty; ", JobFileParser::kHint));
   return JobFileParser(file, folder).Parse(*document);
-}
-
-absl::StatusOr<JobFile> ReadJobFile(const std::string& path) {
-  constexpr char kWhat[] = "name a job file (docs/job-file.md says what is in one)";
-  const std::string name = Escaped(path);
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return absl::NotFoundError(absl::StrCat(name, ": no such file; ", kWhat));
-  if (std::filesystem::is_directory(status)) {
-    return absl::FailedPreconditionError(absl::StrCat(name, ": is a folder; ", kWhat));
-  }
-  const absl::StatusOr<std::string> text = ReadStart(path, kJobFileBytesMax);
-  if (!text.ok()) return absl::FailedPreconditionError(absl::StrCat(name, ": ", text.status().message()));
-  const std::filesystem::path folder = std::filesystem::absolute(path, error).parent_path();
-  return ParseJobFile(*text, path, folder.string());
 }
 
 std::string RefusalText(const JobFile& file, const Refusal& refusal) {

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_YAML_TEXTS_H_
-#define HOOKE_CLIENT_JOB_FILE_YAML_TEXTS_H_
+#ifndef HOOKE_JOB_YAML_YAML_TEXTS_H_
+#define HOOKE_JOB_YAML_YAML_TEXTS_H_
 
 // Reads the value of a job file's key that is a list or a map of texts: `command` and `environment`.
 
@@ -21,4 +21,4 @@ absl::StatusOr<KeyValue> ReadTexts(const JobKey& key, const YAML::Node& node);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_YAML_TEXTS_H_
+#endif  // HOOKE_JOB_YAML_YAML_TEXTS_H_

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_FILE_PROBLEMS_H_
-#define HOOKE_CLIENT_JOB_FILE_FILE_PROBLEMS_H_
+#ifndef HOOKE_JOB_YAML_FILE_PROBLEMS_H_
+#define HOOKE_JOB_YAML_FILE_PROBLEMS_H_
 
 // What is wrong with a job file, as lines for people. Pure.
 
@@ -27,4 +27,4 @@ int LineOfKey(const std::map<std::string, int>& lines, absl::string_view path);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_FILE_PROBLEMS_H_
+#endif  // HOOKE_JOB_YAML_FILE_PROBLEMS_H_

@@ -1,4 +1,4 @@
-#include "client/job_file/yaml_document.h"
+#include "job/yaml/yaml_document.h"
 
 #include <yaml-cpp/eventhandler.h>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/job_file/yaml_error.h"
+#include "job/yaml/yaml_error.h"
 
 namespace hooke {
 namespace {

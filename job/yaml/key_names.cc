@@ -1,4 +1,4 @@
-#include "client/job_file/key_names.h"
+#include "job/yaml/key_names.h"
 
 #include <utility>
 
@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/text/near_name.h"
 #include "job/job_keys.h"
+#include "job/near_name.h"
 
 namespace hooke {
 

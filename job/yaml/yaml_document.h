@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
-#define HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
+#ifndef HOOKE_JOB_YAML_YAML_DOCUMENT_H_
+#define HOOKE_JOB_YAML_YAML_DOCUMENT_H_
 
 // Reads a job file's text as one YAML document. It refuses some texts that yaml-cpp accepts although they are no job
 // files. Pure.
@@ -19,4 +19,4 @@ absl::StatusOr<YAML::Node> LoadYamlDocument(absl::string_view text, absl::string
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_YAML_DOCUMENT_H_
+#endif  // HOOKE_JOB_YAML_YAML_DOCUMENT_H_

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_YAML_SITES_H_
-#define HOOKE_CLIENT_JOB_FILE_YAML_SITES_H_
+#ifndef HOOKE_JOB_YAML_YAML_SITES_H_
+#define HOOKE_JOB_YAML_YAML_SITES_H_
 
 // Reads the values of a job file's keys `files` and `sites`.
 
@@ -27,4 +27,4 @@ absl::Status ReadSites(const JobKey& key, const YAML::Node& node, v1::JobSpec& j
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_YAML_SITES_H_
+#endif  // HOOKE_JOB_YAML_YAML_SITES_H_

@@ -1,4 +1,4 @@
-#include "client/job_file/yaml_texts.h"
+#include "job/yaml/yaml_texts.h"
 
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_KEY_NAMES_H_
-#define HOOKE_CLIENT_JOB_FILE_KEY_NAMES_H_
+#ifndef HOOKE_JOB_YAML_KEY_NAMES_H_
+#define HOOKE_JOB_YAML_KEY_NAMES_H_
 
 // The names of a job file's keys and sections, from the table of keys. A path is a name with its sections, such as
 // "averaging.rule"; the section "" is the file itself. Pure.
@@ -25,4 +25,4 @@ std::string DidYouMean(absl::string_view section, absl::string_view name);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_KEY_NAMES_H_
+#endif  // HOOKE_JOB_YAML_KEY_NAMES_H_

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
-#define HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
+#ifndef HOOKE_JOB_YAML_YAML_ERROR_H_
+#define HOOKE_JOB_YAML_YAML_ERROR_H_
 
 // Explains why a text is not YAML, for people who do not know yaml-cpp. Pure.
 
@@ -15,4 +15,4 @@ std::string YamlErrorText(absl::string_view message, absl::string_view line);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_YAML_ERROR_H_
+#endif  // HOOKE_JOB_YAML_YAML_ERROR_H_

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_JOB_FILE_YAML_GROUPS_H_
-#define HOOKE_CLIENT_JOB_FILE_YAML_GROUPS_H_
+#ifndef HOOKE_JOB_YAML_YAML_GROUPS_H_
+#define HOOKE_JOB_YAML_YAML_GROUPS_H_
 
 // Reads the list of kinds that `groups` of a job file may be, in place of a map.
 
@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "client/job_file/file_problems.h"
+#include "job/yaml/file_problems.h"
 #include "proto/job.pb.h"
 
 namespace hooke {
@@ -17,4 +17,4 @@ std::vector<LineProblem> ReadGroupKinds(const YAML::Node& list, v1::GroupsSpec& 
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_JOB_FILE_YAML_GROUPS_H_
+#endif  // HOOKE_JOB_YAML_YAML_GROUPS_H_
