@@ -33,6 +33,9 @@ class HttpServer::Pages final : public httplib::Server {
     set_payload_max_length(options.action_bytes_max);
     // What this function leaves unhandled is an action that is allowed. Only then its body is read.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+      // cpp-httplib would compress for a browser, by Brotli at its slowest: a second for 200 KB. The request is a
+      // variable of process_request, and no constant.
+      const_cast<httplib::Request&>(request).headers.erase("Accept-Encoding");
       return Answer(request, response) ? HandlerResponse::Handled : HandlerResponse::Unhandled;
     });
     Post(".*", [this](const httplib::Request& request, httplib::Response& response) {

@@ -187,6 +187,16 @@ TEST(HttpServerTest, ActionsAreForPagesOfTheirOwn) {
   EXPECT_THAT(post(key, "too long!"), StartsWith("HTTP/1.1 413"));
 }
 
+// A browser that takes compressed answers gets a large one as it is, and at once.
+TEST(HttpServerTest, CompressesNothing) {
+  HttpServerOptions options = Options();
+  const std::string text(300000, 'x');
+  options.pages["/large"] = [&text](const HttpRequest& /*request*/) { return HttpAnswer{text}; };
+  const auto server = Start(std::move(options));
+  const std::string answer = Get(server->address(), "/large", "Accept-Encoding: gzip, deflate, br\r\n");
+  EXPECT_THAT(answer, AllOf(HasSubstr("Content-Length: 300000\r\n"), EndsWith("\r\n\r\n" + text)));
+}
+
 // A foreign name that leads to this address is refused.
 TEST(HttpServerTest, ChecksTheHostIfAsked) {
   HttpServerOptions options = Options();
