@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/text/near_name.h"
+#include "job/near_name.h"
 #include "wire/channel.h"
 #include "wire/grpc_status.h"
 #include "wire/random_hex.h"

@@ -192,8 +192,14 @@ absl::Status ServerDaemon::OpenMetrics() {
 
 absl::Status ServerDaemon::OpenDashboard() {
   if (options_.dashboard.empty()) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<HttpServer>> dashboard =
-      ServeDashboard(options_.dashboard, options_.token, &coordinator_->coordinator());
+  const absl::StatusOr<HostPort> at = ParseHostPort(options_.dashboard);
+  if (!at.ok()) return at.status();
+  DashboardOptions options;
+  options.address = options_.dashboard;
+  options.token = options_.token;
+  options.coordinator = address_;
+  options.read_only = WhyReadOnly(*at, listen_, options_.token);
+  absl::StatusOr<std::unique_ptr<HttpServer>> dashboard = ServeDashboard(options, &coordinator_->coordinator());
   if (!dashboard.ok()) return dashboard.status();
   dashboard_ = *std::move(dashboard);
   return absl::OkStatus();
@@ -241,8 +247,8 @@ absl::StatusOr<std::unique_ptr<ServerDaemon>> ServerDaemon::Start(ServerOptions 
   absl::Status status = daemon->OpenParameters();
   if (status.ok()) status = daemon->OpenCoordinator();
   if (status.ok()) status = daemon->OpenMetrics();
-  if (status.ok()) status = daemon->OpenDashboard();
   if (status.ok()) status = daemon->Listen();
+  if (status.ok()) status = daemon->OpenDashboard();
   if (!status.ok()) return status;
   return daemon;
 }

@@ -6,8 +6,8 @@
 #include "absl/time/time.h"
 #include "flags/command_line.h"
 #include "server/scheduling/fair_share.h"
+#include "wire/address_fault.h"
 #include "wire/host_port.h"
-#include "wire/metrics/metrics_page.h"
 
 namespace hooke {
 namespace {
@@ -28,10 +28,6 @@ Argument::CheckText CheckDuration(const DurationRange& range = {}) {
   };
 }
 
-std::string CheckAddress(const std::string& text) {
-  return text.empty() ? "" : std::string(ParseHostPort(text).status().message());
-}
-
 std::string CheckDialed(const std::string& text) {
   return text.empty() ? "" : std::string(CheckDialAddress(text).message());
 }
@@ -39,12 +35,12 @@ std::string CheckDialed(const std::string& text) {
 void AddAddresses(Command& command, ServerCommandLine& options) {
   ServerOptions& server = options.server;
   command.Add("--listen", server.listen, "Address to serve at; port 0 picks a free one")
-      .Check(CheckAddress)
+      .Check(AddressFault)
       .Type("HOST:PORT");
   command
       .Add("--advertise", server.advertise,
            "Address that workers, users and the coordinator reach, where it differs from --listen")
-      .Check(CheckAddress)
+      .Check(AddressFault)
       .Type("HOST:PORT");
   Argument coordinator =
       command
@@ -61,13 +57,13 @@ void AddAddresses(Command& command, ServerCommandLine& options) {
       .Add("--metrics", server.metrics,
            "Serve metrics for Prometheus over HTTP at this address, not encrypted; port 0 picks a free one. If other "
            "machines reach it, they need the token, if there is one. Without this flag nothing is served")
-      .Check(MetricsAddressFault)
+      .Check(AddressFault)
       .Type("HOST:PORT");
   command
       .Add("--dashboard", server.dashboard,
            "Serve a web page of jobs and nodes over HTTP at this address, not encrypted; port 0 picks a free one. It "
            "asks for the cluster's token, if there is one. Without this flag nothing is served")
-      .Check(CheckAddress)
+      .Check(AddressFault)
       .Excludes(coordinator)
       .Type("HOST:PORT");
 }

@@ -11,7 +11,7 @@
 #include "client/commands/coordinator_address.h"
 #include "client/coordinator_client.h"
 #include "client/text/job_text.h"
-#include "client/text/near_name.h"
+#include "job/near_name.h"
 
 namespace hooke {
 namespace {

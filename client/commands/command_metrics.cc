@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
-#include "client/history/history_csv.h"
 #include "client/history/history_svg.h"
 #include "client/history/series_name.h"
 #include "client/text/listing.h"
 #include "files/new_file.h"
+#include "job/history_csv.h"
 
 namespace hooke {
 namespace {

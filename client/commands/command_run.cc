@@ -17,7 +17,6 @@
 #include "client/commands/watch_command.h"
 #include "client/coordinator_client.h"
 #include "client/files/collect_files.h"
-#include "client/job_file/yaml_sites.h"
 #include "client/local_cluster/cluster_folder.h"
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
@@ -28,6 +27,7 @@
 #include "job/job_keys.h"
 #include "job/job_refusal.h"
 #include "job/job_state.h"
+#include "job/yaml/yaml_sites.h"
 
 namespace hooke {
 namespace {

@@ -15,7 +15,7 @@
 #include "client/commands/send_files.h"
 #include "client/commands/watch_command.h"
 #include "client/coordinator_client.h"
-#include "client/job_file/job_file.h"
+#include "client/job_file/local_job_file.h"
 #include "client/text/listing.h"
 
 namespace hooke {
@@ -45,7 +45,7 @@ std::string ProblemLines(absl::string_view message) {
 }
 
 // Reads a job file from standard input. Relative paths in it are relative to the current folder.
-absl::StatusOr<JobFile> ReadStandardInput(const Invocation& invocation) {
+absl::StatusOr<LocalJobFile> ReadStandardInput(const Invocation& invocation) {
   if (invocation.in_terminal) {
     *invocation.err
         << "hooke: reading the job from the terminal; Ctrl-D at the start of a line ends it, Ctrl-C gives up"
@@ -75,7 +75,7 @@ int ReportRefusal(const Invocation& invocation, const JobFile& file, const absl:
 }
 
 int Submit(const Invocation& invocation, const SubmitFlags& flags) {
-  absl::StatusOr<JobFile> file = flags.file == "-" ? ReadStandardInput(invocation) : ReadJobFile(flags.file);
+  absl::StatusOr<LocalJobFile> file = flags.file == "-" ? ReadStandardInput(invocation) : ReadJobFile(flags.file);
   if (!file.ok()) {
     *invocation.err << ProblemLines(file.status().message()) << std::endl;
     return kUsage;

@@ -6,7 +6,7 @@
 #include "client/commands/left_run.h"
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
-#include "wire/host_port.h"
+#include "wire/address_fault.h"
 
 namespace hooke {
 namespace {
@@ -141,7 +141,7 @@ void AddUpCommand(Command& program, Invocation& invocation) {
       .Add("--dashboard", options->dashboard_address,
            "Where the coordinator serves its web page. Default: a free port of 127.0.0.1, or of the first host with "
            "--hosts; it is printed")
-      .Check([](const std::string& text) { return std::string(ParseHostPort(text).status().message()); })
+      .Check(AddressFault)
       .Type("HOST:PORT");
   command
       .Add("--state-dir", options->state_dir,

@@ -10,7 +10,6 @@
 
 #include "absl/strings/match.h"
 #include "client/history/curves.h"
-#include "client/history/history_csv.h"
 #include "client/history/history_svg.h"
 #include "client/history/loss_chart.h"
 #include "client/history/ticks.h"
@@ -41,18 +40,6 @@ v1::HistoryPoint Center(uint64_t step, double accuracy) {
   point.set_loss(0.5);
   point.set_accuracy(accuracy);
   return point;
-}
-
-TEST(HistoryCsvTest, ARowForEachPoint) {
-  v1::HistoryPoint group = Group(1, 3, 0.1);
-  group.set_epoch(0.25);
-  group.set_samples_per_s(1234.5);
-  group.set_exchange_ms(1.0 / 3);
-  EXPECT_EQ(HistoryCsv("a,\"b\"-1", {group, Group(2, 4, kNan), Center(5, 0.875)}),
-            "job,series,group,time_unix_ms,step,epoch,loss,samples_per_s,exchange_ms,accuracy_fraction\r\n"
-            "\"a,\"\"b\"\"-1\",group,1,3000,3,0.25,0.1,1234.5,0.3333333333333333,\r\n"
-            "\"a,\"\"b\"\"-1\",group,2,4000,4,0,nan,0,,\r\n"
-            "\"a,\"\"b\"\"-1\",center,,5000,5,0,0.5,,,0.875\r\n");
 }
 
 TEST(TicksTest, AreRoundAndIncludeBothEnds) {

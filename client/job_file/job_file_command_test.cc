@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/job_file/job_file.h"
+#include "client/job_file/local_job_file.h"
 #include "job/file_manifest.h"
 
 namespace hooke {
@@ -21,7 +21,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 std::string ErrorOf(absl::string_view text) {
-  const absl::StatusOr<JobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
+  const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
   if (file.ok()) return "no error";
   EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(file.status().message());
@@ -31,7 +31,7 @@ constexpr char kDoesNotGo[] = ": does not go with command, which brings its own 
 
 // A file of two keys is a job. Its arguments are texts as the file spells them, and it runs in the file's folder.
 TEST(JobFileCommandTest, TwoKeysAreAJob) {
-  const absl::StatusOr<JobFile> file =
+  const absl::StatusOr<LocalJobFile> file =
       ParseJobFile("name: own\ncommand: [python3, train.py, --lr, 0.10, \"\", 'a b', true]\n", "job.yaml", "/jobs");
   ASSERT_TRUE(file.ok()) << file.status();
   const v1::CommandSpec& command = file->spec.command();
@@ -45,7 +45,7 @@ TEST(JobFileCommandTest, TwoKeysAreAJob) {
 // The environment is a map of texts. A relative folder starts at the file's folder. Groups, rules and the optimizer,
 // with which servers may step, are those of any job.
 TEST(JobFileCommandTest, ReadsEveryKey) {
-  const absl::StatusOr<JobFile> file = ParseJobFile(
+  const absl::StatusOr<LocalJobFile> file = ParseJobFile(
       "name: own\n"
       "command:\n"
       "  - sh\n"
@@ -136,7 +136,7 @@ TEST(JobFileCommandTest, ReadsItsFiles) {
   const auto parse = [&](absl::string_view text) {
     return ParseJobFile(absl::StrCat("name: own\ncommand: [python3, train.py]\n", text), "job.yaml", folder);
   };
-  const absl::StatusOr<JobFile> file = parse("files: [./train.py, src/]\n");
+  const absl::StatusOr<LocalJobFile> file = parse("files: [./train.py, src/]\n");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(FilesText(file->spec.command().files()), "2 files, 13 bytes");
   EXPECT_EQ(file->spec.command().directory(), "");
@@ -160,7 +160,7 @@ TEST(JobFileCommandTest, ReadsItsFiles) {
 }
 
 TEST(JobFileCommandTest, ReadsItsSites) {
-  const absl::StatusOr<JobFile> file = ParseJobFile(
+  const absl::StatusOr<LocalJobFile> file = ParseJobFile(
       "name: own\ncommand: [python3]\nsites:\n  hpc: {interpreter: /opt/python3, environment: {A: 1}}\n"
       "  cloud: {virtual_environment: /venv}\n",
       "job.yaml", "/jobs");
@@ -200,7 +200,7 @@ TEST(JobFileCommandTest, ReadsWhatASiteAsksOfSlurm) {
   const std::string site = "sites:\n  hpc: {slurm: {partition: long, time: '8:00:00', cpus_per_task: 2}}\n";
   const std::string model = "name: own\nmodel: mlp\ndata: {train: /a, test: /b}\n";
   for (const std::string& text : {absl::StrCat("name: own\ncommand: [python3]\n", site), absl::StrCat(model, site)}) {
-    const absl::StatusOr<JobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
+    const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
     ASSERT_TRUE(file.ok()) << file.status();
     EXPECT_TRUE(file->spec.command().sites().empty());
     ASSERT_EQ(file->spec.slurm().size(), 1u);

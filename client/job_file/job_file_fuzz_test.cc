@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/job_file/job_file.h"
+#include "client/job_file/local_job_file.h"
 #include "job/job_check.h"
 #include "job/job_keys.h"
 #include "job/visible_text.h"
@@ -189,7 +189,7 @@ TEST(JobFileFuzzTest, FilesMadeByChance) {
     Chance chance(seed);
     std::string text = FileOf(chance);
     if (chance.OneIn(3)) Damage(text, chance);
-    const absl::StatusOr<JobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
+    const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
     SCOPED_TRACE(absl::StrCat("seed ", seed, "\n", text));
     if (file.ok()) {
       ++taken;
@@ -213,7 +213,7 @@ TEST(JobFileFuzzTest, BytesByChance) {
     std::mt19937 engine(seed);
     std::string text(engine() % 400, '\0');
     for (char& c : text) c = static_cast<char>(engine() % 256);
-    const absl::StatusOr<JobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
+    const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     ASSERT_FALSE(file.ok());
     CheckError(text, std::string(file.status().message()));

@@ -152,6 +152,7 @@ void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) 
   job.live.resize(record.groups.size());
   number_of_job_[record.job_id] = record.number;
   job_of_submission_[record.submission_id] = record.job_id;
+  Changed(job);
   Log(job, absl::StrCat("job submitted: ", TrainedText(record.spec), ", ", GroupsText(record.spec)), now);
   Place(now);
 }

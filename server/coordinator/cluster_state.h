@@ -44,6 +44,7 @@
 #include "server/coordinator/cluster_figures.h"
 #include "server/coordinator/effects.h"
 #include "server/coordinator/instant.h"
+#include "server/coordinator/job_row.h"
 #include "server/coordinator/keep_limits.h"
 #include "server/coordinator/lifecycle.h"
 #include "server/coordinator/link_table.h"
@@ -170,6 +171,11 @@ class ClusterState {
   ClusterFigures Figures(const FigureLimits& limits, Instant now) const;
   // Grows with each change of the job that Status shows. 0: there is no such job.
   uint64_t Changes(const std::string& job_id) const;
+  // Returns the job as a row. NOT_FOUND: there is no such job.
+  absl::StatusOr<JobRow> Row(const std::string& job_id) const;
+  // Returns the rows of the newest `rows_max` jobs that have changed since `version`, which comes from an earlier call
+  // or is 0. The whole list comes if a job was forgotten since then, or if `version` is none of this object's.
+  JobRows RowsSince(uint64_t version, size_t rows_max) const;
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
   const JobRecord* Find(const std::string& job_id) const;
@@ -230,7 +236,7 @@ class ClusterState {
     std::optional<v1::Notice> setback;  // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;            // Steady; set if the job has ended.
     uint32_t queue_position = 0;        // From 1; has a meaning only while the job is QUEUED.
-    uint64_t changes = 1;
+    uint64_t changes = 1;               // `last_change_` at its last change; 1: none since the coordinator was started.
   };
   struct Worker {
     std::string name;
@@ -306,7 +312,7 @@ class ClusterState {
   absl::Status CheckRoomFor(const v1::JobSpec& spec) const;
   Job* FindJob(const std::string& job_id);
   void Changed(Job& job) {
-    ++job.changes;
+    job.changes = ++last_change_;
     effects_.shown.insert(job.record.job_id);
   }
   void Store(Job& job);
@@ -492,6 +498,7 @@ class ClusterState {
 
   // cluster_state_view.cc
   v1::JobStatus StatusOf(const Job& job, Instant now) const;
+  static JobRow RowOf(const Job& job);
   // cluster_state_figures.cc
   // Returns nullopt for a job that ended too long ago. Lists at most `groups_left` groups, and takes them from it.
   std::optional<JobFigures> JobFiguresOf(const Job& job, const FigureLimits& limits, size_t& groups_left,
@@ -506,6 +513,8 @@ class ClusterState {
 
   const ClusterStateOptions options_;
   std::map<uint64_t, Job> jobs_;  // By number.
+  uint64_t last_change_ = 1;      // Counts the changes of jobs that Status shows.
+  uint64_t forgot_at_ = 0;        // `last_change_` when a job was last forgotten.
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;
   std::map<uint64_t, ForgottenJob> forgotten_;  // By number; at most ForgottenJob::kKeptMax.

@@ -62,6 +62,7 @@ void ClusterState::ForgetJob(uint64_t number, absl::string_view why, Instant now
                          ", is forgotten with its log, profiles and center: ", why),
             now);
   Changed(job);  // Clients that watch the job then find that it is gone.
+  forgot_at_ = last_change_;
   // A server compares the key with that of its shard: ClusterState::Start gives it to the job's groups.
   const ForgottenJob trace = {record.job_id, number, record.submission_id};
   effects_.forgotten[record.job_id] = trace;

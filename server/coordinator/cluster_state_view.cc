@@ -4,7 +4,10 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "job/command.h"
+#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/coordinator/cluster_state.h"
 
@@ -26,6 +29,11 @@ void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_rank
     server->set_address(address);
     server->set_since_unix_ms(unix_ms);
   }
+}
+
+std::string WhatText(const v1::JobSpec& spec) {
+  return absl::StrCat(TrainedText(spec), ", ", GroupsText(spec), ", ",
+                      absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(spec.averaging().rule())));
 }
 
 v1::GroupPart Shown(const GroupPart& part) {
@@ -65,6 +73,53 @@ ClusterState::JobList ClusterState::List(size_t bytes_max, Instant now) const {
 uint64_t ClusterState::Changes(const std::string& job_id) const {
   auto number = number_of_job_.find(job_id);
   return number == number_of_job_.end() ? 0 : jobs_.at(number->second).changes;
+}
+
+absl::StatusOr<JobRow> ClusterState::Row(const std::string& job_id) const {
+  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
+  return RowOf(jobs_.at(number_of_job_.at(job_id)));
+}
+
+JobRows ClusterState::RowsSince(uint64_t version, size_t rows_max) const {
+  JobRows list;
+  list.version = last_change_;
+  list.whole = version == 0 || version < forgot_at_ || version > last_change_;
+  list.left_out = jobs_.size() - std::min(rows_max, jobs_.size());
+  size_t seen = 0;
+  for (auto it = jobs_.rbegin(); it != jobs_.rend() && seen < rows_max; ++it, ++seen) {
+    if (list.whole || it->second.changes > version) list.rows.push_back(RowOf(it->second));
+  }
+  return list;
+}
+
+JobRow ClusterState::RowOf(const Job& job) {
+  const JobRecord& record = job.record;
+  JobRow row;
+  row.job_id = record.job_id;
+  row.state = record.state;
+  row.reason = record.reason;
+  row.submitted_unix_ms = record.submitted_unix_ms;
+  row.first_step_unix_ms = record.first_step_unix_ms;
+  row.ended_unix_ms = record.ended_unix_ms;
+  row.what = WhatText(record.spec);
+  if (record.center.has_value()) row.accuracy = record.center->accuracy();
+  if (record.state == v1::JOB_STATE_SUCCEEDED) row.done = 1;
+  if (record.state == v1::JOB_STATE_SUCCEEDED || record.groups.empty()) return row;
+  double sum = 0;
+  for (const GroupRecord& group : record.groups) {
+    if (group.task == v1::GroupStart::EVALUATE) continue;
+    const LiveGroup& live = job.live[group.group];
+    const auto total = static_cast<double>(live.progress.steps_total());
+    if (group.state == v1::GROUP_STATE_FINISHED) {
+      sum += 1;
+    } else if (!live.has_progress && group.incarnation > 0) {
+      return row;  // After a restart of the coordinator, until the group's next report.
+    } else if (total > 0) {
+      sum += std::min(1.0, static_cast<double>(live.progress.step()) / total);
+    }
+  }
+  row.done = sum / std::max<uint32_t>(record.spec.groups().count(), 1);
+  return row;
 }
 
 v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {

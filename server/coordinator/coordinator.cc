@@ -203,6 +203,22 @@ ClusterState::JobList Coordinator::List(size_t bytes_max, Instant now) {
   return state_.List(bytes_max, now);
 }
 
+JobRows Coordinator::RowsSince(uint64_t version, size_t rows_max) {
+  absl::MutexLock lock(&mutex_);
+  return state_.RowsSince(version, rows_max);
+}
+
+absl::StatusOr<Coordinator::JobView> Coordinator::View(const std::string& job_id, uint64_t version, Instant now) {
+  absl::MutexLock lock(&mutex_);
+  absl::StatusOr<JobRow> row = state_.Row(job_id);
+  if (!row.ok()) return row.status();
+  JobView view;
+  view.version = state_.Changes(job_id);
+  view.row = *std::move(row);
+  if (view.version != version) view.status = *state_.Status(job_id, now);
+  return view;
+}
+
 std::vector<v1::NodeStatus> Coordinator::Nodes(Instant now) {
   absl::MutexLock lock(&mutex_);
   return state_.Nodes(now);
@@ -239,6 +255,14 @@ absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t
     if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
   }
   return options_.log->Read(job_id, offset, bytes_max);
+}
+
+absl::StatusOr<LogText> Coordinator::ReadLogEnd(const std::string& job_id, uint64_t bytes_max) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
+  }
+  return options_.log->ReadEnd(job_id, bytes_max);
 }
 
 absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::string& job_id) {

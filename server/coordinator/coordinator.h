@@ -114,6 +114,15 @@ class Coordinator {
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
+  JobRows RowsSince(uint64_t version, size_t rows_max);  // ClusterState::RowsSince.
+  // A job as its page shows it.
+  struct JobView {
+    uint64_t version = 0;                 // To be asked with next time.
+    std::optional<v1::JobStatus> status;  // Unset: nothing has changed since the version that was asked with.
+    JobRow row;
+  };
+  // Returns the job if it has changed since `version`, which is that of an earlier view or 0. NOT_FOUND: no such job.
+  absl::StatusOr<JobView> View(const std::string& job_id, uint64_t version, Instant now);
   std::vector<v1::NodeStatus> Nodes(Instant now);
   std::vector<v1::NodeLink> Links();
   CoordinatorFigures Figures(const FigureLimits& limits, Instant now);
@@ -124,15 +133,18 @@ class Coordinator {
   std::vector<v1::FileSet> FilesOfAll();
   // Returns lines of the job's log (JobLog::Read). NOT_FOUND: no such job. Other errors are those of JobLog::Read.
   absl::StatusOr<LogText> ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max);
+  // Returns the last lines of the job's log (JobLog::ReadEnd). Errors are those of ReadLog.
+  absl::StatusOr<LogText> ReadLogEnd(const std::string& job_id, uint64_t bytes_max);
   // Returns the ranks whose profiles are kept, at least one. If the job has ended, first waits up to a second for
   // profiles that are still to be written. NOT_FOUND: no such job; FAILED_PRECONDITION: it has no profile.
   absl::StatusOr<std::vector<ProfileKey>> ListProfiles(const std::string& job_id);
   // Returns a profile whose `key` comes from ListProfiles. NOT_FOUND: the profile was removed meanwhile, or its write
   // was cut short. DATA_LOSS: its file is damaged.
   absl::StatusOr<v1::RankProfile> ReadProfile(const ProfileKey& key) { return options_.profiles->Read(key); }
-  // Returns the points of the job's history, in the order of ReadHistory (proto/coordinator.proto). NOT_FOUND: no such
-  // job. FAILED_PRECONDITION: it has no points. Other errors are those of the store, for which it may have to wait.
-  absl::StatusOr<std::vector<v1::HistoryPoint>> ReadHistory(const std::string& job_id);
+  // Returns the points of the job's history that are newer than `since_unix_ms`, in the order of ReadHistory
+  // (proto/coordinator.proto). NOT_FOUND: no such job. FAILED_PRECONDITION: it has no points at all. Other errors are
+  // those of the store, for which it may have to wait.
+  absl::StatusOr<std::vector<v1::HistoryPoint>> ReadHistory(const std::string& job_id, int64_t since_unix_ms = 0);
   // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
   // It returns true only some time after the job's end.
   bool LogIsComplete(const std::string& job_id);

@@ -111,14 +111,14 @@ void Coordinator::LoadHistories() {
 }
 
 // The history of a job that has ended is in the store, which only the writer may read.
-absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std::string& job_id) {
+absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std::string& job_id,
+                                                                       int64_t since_unix_ms) {
   const absl::Time deadline = SteadyTime() + options_.store_timeout;
   std::vector<v1::HistoryPoint> points;
   {
     absl::MutexLock lock(&mutex_);
     if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
-    points = history_.Points(job_id);
-    if (!points.empty()) return points;
+    if (history_.Has(job_id)) return history_.Points(job_id, since_unix_ms);
     histories_read_.erase(job_id);
     histories_wanted_.insert(job_id);
     writer_wakes_.SignalAll();
@@ -138,10 +138,11 @@ absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std
   const absl::StatusOr<std::map<SeriesKey, StoredSeries>> read = std::move(histories_read_.extract(job_id).mapped());
   if (!read.ok()) return read.status();
   for (const auto& [series, stored] : *read) {
-    for (const HistoryPoint& point : stored.older) points.push_back(ToMessage(series, point));
-    for (const HistoryPoint& point : stored.newer) points.push_back(ToMessage(series, point));
+    for (const std::vector<HistoryPoint>* part : {&stored.older, &stored.newer}) {
+      for (const HistoryPoint& point : PointsAfter(*part, since_unix_ms)) points.push_back(ToMessage(series, point));
+    }
   }
-  if (!points.empty()) return points;
+  if (!read->empty()) return points;
   const JobRecord* job = state_.Find(job_id);
   const bool goes_on = job != nullptr && !HasEnded(job->state);
   return absl::FailedPreconditionError(

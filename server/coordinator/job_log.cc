@@ -109,6 +109,17 @@ absl::StatusOr<LogText> JobLog::Read(absl::string_view job_id, uint64_t offset, 
   return LogText{text, offset + text.size()};
 }
 
+absl::StatusOr<LogText> JobLog::ReadEnd(absl::string_view job_id, uint64_t bytes_max) const {
+  std::error_code error;
+  const uint64_t size = std::filesystem::file_size(PathOf(job_id), error);
+  // A missing log reads as empty, and Read says what else is wrong.
+  if (error || size <= bytes_max) return Read(job_id, 0, bytes_max);
+  absl::StatusOr<LogText> end = Read(job_id, size - bytes_max, bytes_max);
+  // The first line is cut, unless it begins just there.
+  if (end.ok()) end->text.erase(0, std::min(end->text.find('\n') + 1, end->text.size()));
+  return end;
+}
+
 absl::Status JobLog::Remove(absl::string_view job_id) {
   const std::string path = PathOf(job_id);
   if (unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();

@@ -54,6 +54,10 @@ class JobLog {
   // INTERNAL: the file cannot be read.
   absl::StatusOr<LogText> Read(absl::string_view job_id, uint64_t offset, uint64_t bytes_max) const;
 
+  // Returns the whole lines among about the last `bytes_max` bytes, or the whole log if it is shorter. INTERNAL: the
+  // file cannot be read.
+  absl::StatusOr<LogText> ReadEnd(absl::string_view job_id, uint64_t bytes_max) const;
+
   // Removes the job's log, if it has one. INTERNAL: it cannot be removed.
   absl::Status Remove(absl::string_view job_id);
 

@@ -38,6 +38,18 @@ TEST_F(JobLogTest, ReadsOnFromWhereItWas) {
   EXPECT_EQ(log.Read("b-2", 0, 100)->text, "");
 }
 
+// The end of a log is read without its beginning, in whole lines. A reader goes on from there.
+TEST_F(JobLogTest, ReadsTheEnd) {
+  JobLog log = Open();
+  EXPECT_EQ(log.ReadEnd("a-1", 10)->text, "");
+  for (int i = 1000; i < 2000; ++i) ASSERT_TRUE(log.Append("a-1", {absl::StrCat(i)}).ok());
+  const LogText end = *log.ReadEnd("a-1", 17);
+  EXPECT_EQ(end.text, "1997\n1998\n1999\n");
+  EXPECT_EQ(end.next_offset, 5000u);
+  EXPECT_EQ(log.ReadEnd("a-1", 5000)->text.size(), 5000u);
+  EXPECT_EQ(log.ReadEnd("a-1", 3)->text, "");
+}
+
 // A log that is at its bound gets a line that says so, once. After that it keeps the coordinator's own lines, up to
 // their bound.
 TEST_F(JobLogTest, SaysThatItWasCut) {

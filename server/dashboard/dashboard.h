@@ -4,12 +4,20 @@
 // The coordinator's web page over HTTP. The page and its scripts come from this program alone:
 //
 //   /                    the page; also /app.js, /charts.js, /style.css and /chart.min.js
-//   /api/jobs            ListJobsResponse: the newest jobs
-//   /api/jobs/ID         JobStatus
-//   /api/history/ID      ReadHistoryResponse: about 6,000 points at most; ?since=T: only those after unix_ms T
-//   /api/log/ID          {"text", "next_offset"}: the next 256 KiB of the log; ?offset=N: from there
+//   /api/page            {"action_key", "coordinator", "read_only"}: what the page must know to act
+//   /api/jobs            the newest jobs (RowsJson); ?since=VERSION of an earlier answer: what has changed since then
+//   /api/jobs/ID         a row and JobStatus (ViewJson); ?since=VERSION: without JobStatus if nothing has changed
+//   /api/history/ID      HistoryJson; ?since=T: only points after unix_ms T; ?points=N: about N at most, of 6,000
+//   /api/csv/ID          all points, as `hooke metrics ID --csv` prints them
+//   /api/log/ID          {"text", "next_offset"}: the last 256 KiB of the log; ?offset=N: the next 256 KiB from there
+//   /api/events/ID       EventsJson: what has happened to the job; ?offset=N: from there in its log
 //   /api/nodes           ListNodesResponse with its links
-//   /api/cancel/ID       by POST with the header X-Hooke-Action: cancels the job; JobStatus
+//
+// Actions, by POST with the header "X-Hooke-Action: action_key" and from a page of this server only (http_server.h):
+//
+//   /api/check           the job file in the body as JobSpec, with its defaults; ?name=FILE, for messages
+//   /api/submit          submits it: {"job_id"}; ?submission=ID is SubmitRequest.submission_id
+//   /api/cancel/ID       cancels the job; JobStatus
 //
 // An error of /api/ is {"error": text} with status 400 or more. If the cluster has a token, a request to /api/ must
 // have it as its bearer token.
@@ -20,14 +28,25 @@
 #include "absl/status/statusor.h"
 #include "server/coordinator/coordinator.h"
 #include "wire/cluster_token.h"
+#include "wire/host_port.h"
 #include "wire/http/http_server.h"
 
 namespace hooke {
 
-// Serves at `address` (HOST:PORT). The coordinator outlives the server. INVALID_ARGUMENT: the address is malformed.
-// UNAVAILABLE: it cannot listen; the message names --dashboard.
-absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const std::string& address, const ClusterToken& token,
-                                                           Coordinator* coordinator);
+struct DashboardOptions {
+  std::string address;      // HOST:PORT; port 0 picks a free one.
+  ClusterToken token;       // Of the cluster; may be empty.
+  std::string coordinator;  // Where commands reach the coordinator, for the commands that the page shows.
+  std::string read_only;    // Why this page may not change anything; empty: it may.
+};
+
+// The coordinator outlives the server. INVALID_ARGUMENT: the address is malformed. UNAVAILABLE: it cannot listen; the
+// message names --dashboard.
+absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOptions& options, Coordinator* coordinator);
+
+// Returns why a page at `address` may not change anything, or "". A page has the permissions of `hooke`. If others
+// reach it and there is no token, these are the permissions of those who reach the coordinator at `listen`.
+std::string WhyReadOnly(const HostPort& address, const HostPort& listen, const ClusterToken& token);
 
 }  // namespace hooke
 

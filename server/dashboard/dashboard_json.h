@@ -1,9 +1,11 @@
 #ifndef HOOKE_SERVER_DASHBOARD_DASHBOARD_JSON_H_
 #define HOOKE_SERVER_DASHBOARD_DASHBOARD_JSON_H_
 
-// Makes the JSON that the web page reads. Protocol Buffers' own rules turn a message into JSON. Fields have their names
-// of proto/. A field that has its default is left out. A 64-bit integer is a string. A number that is not finite is the
-// string "NaN", "Infinity" or "-Infinity". Pure.
+// Makes the JSON that the web page reads. Pure.
+//
+// Protocol Buffers' own rules turn a message into JSON. Fields have their names of proto/. A field that has its default
+// is left out. A 64-bit integer is a string. A number that is not finite is the string "NaN", "Infinity" or
+// "-Infinity". What is no message has plain numbers; null stands for one that is not known or not finite.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +13,38 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "proto/coordinator.pb.h"
+#include "server/coordinator/coordinator.h"
+#include "server/coordinator/job_row.h"
+#include "server/dashboard/job_events.h"
 
 namespace hooke {
 
-std::string ToJson(const google::protobuf::Message& message);
+// INTERNAL: the message cannot be written as JSON.
+absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message);
 
-// Returns the points that are newer than `since_unix_ms`, in their order, and at most about `points_max`. Of each
-// series every n-th point is left, with one n for all series, and the last point.
-std::vector<v1::HistoryPoint> ThinHistory(const std::vector<v1::HistoryPoint>& points, int64_t since_unix_ms,
-                                          size_t points_max);
+// Returns {"version", "whole", "rows": [{"id", "state", "reason", ...}], "left_out", "now_unix_ms"}.
+std::string RowsJson(const JobRows& rows, absl::string_view version, int64_t now_unix_ms);
+
+// Returns {"version", "now_unix_ms", "row"}, and "job", the status, if the view has it.
+absl::StatusOr<std::string> ViewJson(const Coordinator::JobView& view, absl::string_view version, int64_t now_unix_ms);
+
+// Returns {"series": [{"group": 0, "unix_ms": [...], "step": [...], "loss": [...], ...}]}: for each series a column of
+// each value. The series of the center has no "group".
+std::string HistoryJson(const std::vector<v1::HistoryPoint>& points);
+
+// Returns {"events": [{"unix_ms", "kind", "group", "text"}], "next_offset"}.
+std::string EventsJson(const std::vector<JobEvent>& events, uint64_t next_offset);
+
+// Returns the points in their order, and at most about `points_max`. Of each series every n-th point is left, with one
+// n for all series, and the last point.
+std::vector<v1::HistoryPoint> ThinHistory(const std::vector<v1::HistoryPoint>& points, size_t points_max);
+
+std::string PageJson(const std::string& action_key, const std::string& coordinator, const std::string& read_only);
+std::string SubmittedJson(const std::string& job_id);  // {"job_id"}
 
 // Returns {"text": ..., "next_offset": ...}. Bytes that are not UTF-8 become replacement characters.
 std::string LogJson(const std::string& text, uint64_t next_offset);

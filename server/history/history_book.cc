@@ -50,10 +50,19 @@ bool HistoryBook::Waits(const std::string& job_id) const {
   return first != waiting_.end() && first->first.first == job_id;
 }
 
-std::vector<v1::HistoryPoint> HistoryBook::Points(const std::string& job_id) const {
+bool HistoryBook::Has(const std::string& job_id) const {
+  const auto first = series_.lower_bound({job_id, 0});
+  return first != series_.end() && first->first.first == job_id;
+}
+
+std::vector<v1::HistoryPoint> HistoryBook::Points(const std::string& job_id, int64_t since_unix_ms) const {
   std::vector<v1::HistoryPoint> points;
   for (auto one = series_.lower_bound({job_id, 0}); one != series_.end() && one->first.first == job_id; ++one) {
-    for (const HistoryPoint& point : one->second.points()) points.push_back(ToMessage(one->first.second, point));
+    for (const std::vector<HistoryPoint>* part : {&one->second.older(), &one->second.newer()}) {
+      for (const HistoryPoint& point : PointsAfter(*part, since_unix_ms)) {
+        points.push_back(ToMessage(one->first.second, point));
+      }
+    }
   }
   return points;
 }

@@ -43,8 +43,10 @@ class HistoryBook {
   // Drops the job. The caller does not store what was taken of it.
   void Forget(const std::string& job_id);
 
-  // Returns all points of the job; empty if it has none here.
-  std::vector<v1::HistoryPoint> Points(const std::string& job_id) const;
+  // Returns whether there are points of the job here.
+  bool Has(const std::string& job_id) const;
+  // Returns the points of the job that are newer than `since_unix_ms`; empty if it has none here.
+  std::vector<v1::HistoryPoint> Points(const std::string& job_id, int64_t since_unix_ms = 0) const;
 
   // Returns whether something waits to be stored, and is due at this steady time.
   bool IsDue(absl::Duration steady) const { return since_.has_value() && steady >= *since_ + kHistoryEvery; }

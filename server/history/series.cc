@@ -11,6 +11,12 @@ bool SameLoss(double a, double b) { return a == b || (std::isnan(a) && std::isna
 
 }  // namespace
 
+absl::Span<const HistoryPoint> PointsAfter(absl::Span<const HistoryPoint> points, int64_t since_unix_ms) {
+  const auto first = std::partition_point(points.begin(), points.end(),
+                                          [&](const HistoryPoint& p) { return p.unix_ms <= since_unix_ms; });
+  return points.subspan(static_cast<size_t>(first - points.begin()));
+}
+
 std::vector<HistoryPoint> Thinned(std::vector<HistoryPoint> points, size_t points_max) {
   const size_t newest = points_max / 3;
   while (points.size() > points_max) {

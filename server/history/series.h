@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/types/span.h"
+
 namespace hooke {
 
 // The state of a group's training, or of the center, at one time. The message of this name in proto/coordinator.proto
@@ -27,6 +29,9 @@ struct HistoryPoint {
 // Returns at most `points_max` (at least 2) of the points, which are in order of time. The first point stays, and so do
 // the newest ones, up to a third of `points_max`. The others are about equally far from one another in time.
 std::vector<HistoryPoint> Thinned(std::vector<HistoryPoint> points, size_t points_max);
+
+// Returns those of the points, which are in order of time, that are newer than `since_unix_ms`.
+absl::Span<const HistoryPoint> PointsAfter(absl::Span<const HistoryPoint> points, int64_t since_unix_ms);
 
 struct SeriesOptions {
   size_t points_max = 512;  // Bound of `older` and `newer` together; at least 8.

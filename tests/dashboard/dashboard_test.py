@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """The web page of a cluster that trains, as a real browser shows it: its tables and charts say what `hooke` says, and texts of jobs stay texts.
 
 dashboard_test.py --pictures FOLDER: writes pictures of the pages, light and dark, instead.
@@ -7,27 +7,29 @@ dashboard_test.py --pictures FOLDER: writes pictures of the pages, light and dar
 import csv
 import html
 import http.client
+import http.server
 import io
 import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 TREE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TREE / "deploy")]
+sys.path[:0] = [str(TREE / "deploy"), str(TREE / "tests/dashboard")]
+import browser  # noqa: E402
 import polling  # noqa: E402
 import skips  # noqa: E402
 
 HOOKE = pathlib.Path("bin/hooke").resolve()
-CHROMIUM = shutil.which("chromium")
 PICTURES = pathlib.Path(sys.argv.pop()) if sys.argv[1:2] == ["--pictures"] and len(sys.argv) == 3 else None
 SECONDS = 200
 DATA = "/usr/share/datasets/fashion-mnist"
@@ -44,7 +46,7 @@ averaging: {{rule: elastic, interval: 16}}
 SCRIPT = "</script><script>document.title='run'</script><img src=x onerror=document.title='run'>"
 
 
-@unittest.skipIf(CHROMIUM is None, "no chromium: run deploy/install-deps --ci")
+@unittest.skipIf(browser.MISSING, browser.MISSING)
 class Dashboard(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -81,7 +83,7 @@ class Dashboard(unittest.TestCase):
     def browse(cls, page, *flags):
         """Opens a page of the dashboard in the browser, and returns what the flags ask for."""
         # The browser's clock goes on as fast as the page allows, until the page has had a second look at its data.
-        command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={cls.folder}/chromium"]
+        command = [browser.CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={cls.folder}/chromium"]
         command += ["--virtual-time-budget=4000", *flags, f"http://{cls.address}/{page}"]
         result = subprocess.run(command, env=cls.environment, capture_output=True, text=True, timeout=SECONDS)
         assert result.returncode == 0, result
@@ -90,11 +92,27 @@ class Dashboard(unittest.TestCase):
     def dom(self, page):
         return self.browse(page, "--dump-dom")
 
-    def get(self, path, headers=None, method="GET"):
+    def get(self, path, headers=None, method="GET", body=None):
         connection = http.client.HTTPConnection(self.address, timeout=SECONDS)
         self.addCleanup(connection.close)
-        connection.request(method, path, headers=headers or {})
+        connection.request(method, path, body, headers or {})
         return connection.getresponse()
+
+    def open(self, page):
+        """Opens a page in a browser that this test drives."""
+        driver = browser.start(tempfile.mkdtemp(dir=self.folder))
+        self.addCleanup(driver.quit)
+        driver.get(f"http://{self.address}/{page}")
+        return driver
+
+    def wait_for(self, driver, what, script, seconds=SECONDS):
+        """Waits until the script returns something, and returns it."""
+        found = []
+        polling.wait_for(what, lambda: found.append(driver.execute_script(script)) or found[-1], seconds, lambda: driver.execute_script("return document.body.innerText"))
+        return found[-1]
+
+    def jobs(self):
+        return [job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"]]
 
     def rows(self, dom):
         """Returns the cells' texts of each row of a table's body."""
@@ -126,6 +144,123 @@ class Dashboard(unittest.TestCase):
         self.assertEqual([row[:4] for row in groups], [[f"group {n}", "finished", "worker-1 (local)", "1"] for n in range(2)])
         self.assertIn("job submitted: mlp, 1 group x 2 ranks, 1 group x 1 rank (batch 32)", html.unescape(dom))
 
+    def test_charts_draw_all_points_of_the_csv(self):
+        driver = self.open("#/jobs/two-sizes-1")
+        drawn = "const c = Chart.getChart(document.querySelector('#chart-%s canvas')); return c && c.data.datasets.length ? c.data.datasets.map((set) => [set.label, set.data.map((p) => [p.x, p.y])]) : null"
+        history = list(csv.DictReader(io.StringIO(self.hooke("metrics", "two-sizes-1", "--csv"))))
+        for chart, column, series, factor in (("loss", "loss", "group", 1), ("rate", "samples_per_s", "group", 1), ("exchange", "exchange_ms", "group", 1), ("accuracy", "accuracy_fraction", "center", 100)):
+            shown = dict(self.wait_for(driver, f"the chart {chart}", drawn % chart))
+            expected = {}
+            for row in history:
+                if row["series"] == series and row[column] not in ("", "nan"):
+                    expected.setdefault(f"group {row['group']}" if row["group"] else "center", []).append([float(row["step"]), factor * float(row[column])])
+            self.assertEqual(shown, expected, chart)
+
+    def test_downloads_the_csv(self):
+        expected = subprocess.run([HOOKE, "metrics", "two-sizes-1", "--csv"], env=self.environment, capture_output=True, check=True, timeout=SECONDS).stdout
+        self.assertEqual(self.get("/api/csv/two-sizes-1").read(), expected)
+        driver = self.open("#/jobs/two-sizes-1")
+        self.wait_for(driver, "the button", "return [...document.querySelectorAll('button')].some((b) => b.textContent === 'Points as CSV')")
+        driver.execute_script("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Points as CSV').click()")
+        found = lambda: list(self.folder.glob("*/two-sizes-1.csv"))
+        polling.wait_for("the file", found, SECONDS, lambda: "")
+        self.assertEqual(found()[0].read_bytes(), expected)
+        self.assertIn("hooke export two-sizes-1 two-sizes-1.safetensors --coordinator 127.0.0.1:", driver.page_source)
+
+    def type_job(self, driver, text):
+        self.wait_for(driver, "the page", "return document.getElementById('job')")
+        driver.execute_script("const t = document.getElementById('job'); t.value = arguments[0]; t.dispatchEvent(new Event('input'))", text)
+
+    def test_submits_a_job_file(self):
+        before = self.jobs()
+        driver = self.open("#/submit")
+        faulty = JOB.replace("model: mlp", f"modle: {json.dumps(SCRIPT)}").replace("epochs: 2", f"epochs: {json.dumps(SCRIPT)}")
+        self.type_job(driver, faulty)
+        driver.execute_script("document.getElementById('submit').click()")
+        faults = "return [...document.querySelectorAll('#faults .fault')].map((f) => [Number(f.dataset.line), f.textContent])"
+        shown = self.wait_for(driver, "the faults", f"const all = (() => {{ {faults} }})(); return all.length ? all : null")
+        (self.folder / "faulty.yaml").write_text(faulty)
+        said = subprocess.run([HOOKE, "submit", "faulty.yaml"], env=self.environment, capture_output=True, text=True, timeout=SECONDS, cwd=self.folder).stderr
+        expected = [[int(line), text] for line, text in re.findall(r"^faulty.yaml:(\d+): (.*)$", said, re.MULTILINE)]
+        self.assertGreaterEqual(len(expected), 2, said)
+        self.assertEqual(shown, expected)
+        self.assertEqual(driver.title, "Submit a job - Hooke")
+        self.assertEqual(driver.execute_script("return document.querySelectorAll('main img, main script').length"), 0)
+        self.assertEqual(self.jobs(), before)
+
+        self.type_job(driver, JOB.replace("two-sizes", "from-page"))
+        driver.execute_script("document.getElementById('check').click()")
+        spec = json.loads(self.wait_for(driver, "the defaults", "return document.getElementById('spec')?.textContent"))
+        self.assertEqual((spec["train"]["batch_size"], spec["averaging"]["rule"], self.jobs()), (64, "ELASTIC", before))
+        driver.execute_script("document.getElementById('submit').click()")
+        job = self.wait_for(driver, "the job", "return location.hash.startsWith('#/jobs/from-page-') && document.querySelector('h1')?.textContent")
+        self.assertEqual(self.jobs()[0], job)
+        self.hooke("watch", job)
+        listed = {one["job_id"]: one for one in json.loads(self.hooke("jobs", "--output", "json"))["jobs"]}
+        self.assertEqual(listed[job]["state"], "succeeded")
+
+        for text, fault in (("files: [train.py]\n", "which the web page cannot send"), ("", "this job comes from no folder"), ("directory: relative\n", "is a relative path")):
+            driver.get("about:blank")
+            driver.get(f"http://{self.address}/#/submit")
+            self.type_job(driver, f"name: own\ncommand: [python3, train.py]\n{text}")
+            driver.execute_script("document.getElementById('submit').click()")
+            self.assertIn(fault, self.wait_for(driver, "the fault", "return document.querySelector('#faults .fault')?.textContent"))
+
+    def test_pages_of_other_sites_do_nothing(self):
+        before = self.jobs()
+        job_file = JOB.replace("two-sizes", "forged")
+        # The page of another site, of the same host even, that tries what a browser lets it.
+        page = f"""<form method="post" enctype="text/plain" action="http://{self.address}/api/submit?submission=a"><input name="{html.escape(job_file)}"></form><script>
+          const at = "http://{self.address}/api/", tries = [];
+          const attempt = (what, path, options) => tries.push(fetch(at + path, options).then((r) => r.text()).then((text) => [what, text], (error) => [what, null]));
+          attempt("read", "page");
+          attempt("simple", "submit?submission=b", {{method: "POST", mode: "no-cors", body: {json.dumps(job_file)}}});
+          attempt("header", "submit?submission=c", {{method: "POST", headers: {{"X-Hooke-Action": "1"}}, body: {json.dumps(job_file)}}});
+          Promise.all(tries).then((all) => (window.tried = all));
+        </script>"""
+
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):  # noqa: N802
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(page.encode())
+
+            def log_message(self, *_):
+                pass
+
+        other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Other)
+        threading.Thread(target=other.serve_forever).start()
+        self.addCleanup(other.server_close)
+        self.addCleanup(other.shutdown)
+        driver = self.open("#/")
+        driver.get(f"http://127.0.0.1:{other.server_port}/")
+        tried = dict(self.wait_for(driver, "the tries", "return window.tried"))
+        self.assertEqual(tried, {"read": None, "simple": None, "header": None})
+        driver.execute_script("document.forms[0].submit()")
+        self.wait_for(driver, "the form's answer", "return document.body.innerText.includes('this is done with POST and the header')")
+        self.assertEqual(self.jobs(), before)
+
+    def test_a_killed_group_is_red_with_the_reason_within_10_seconds(self):
+        (self.folder / "killed.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "killed"))
+        job = re.match(r"submitted (\S+);", self.hooke("submit", "killed.yaml")).group(1)
+        self.addCleanup(self.hooke, "cancel", job)
+        driver = self.open(f"#/jobs/{job}")
+        self.wait_for(driver, "a group that trains", "return [...document.querySelectorAll('.badge')].filter((b) => b.textContent === 'running').length >= 2")
+        pid = int(re.search(r"group 1 rank 0 is there \(pid (\d+)", self.hooke("logs", job)).group(1))
+        os.kill(pid, signal.SIGKILL)
+        begun = time.monotonic()
+        red = "return [...document.querySelectorAll('tr.dead')].filter((row) => row.cells[0].textContent === 'group 1').map((row) => row.querySelector('.bad')?.textContent)[0]"
+        reason = self.wait_for(driver, "the red group", red, 20)
+        took = time.monotonic() - begun
+        print(f"killed group red after {took:.1f} s: {reason}")
+        self.assertLess(took, 10)
+        self.assertRegex(reason, r"failed \(.*(signal 9|SIGKILL|killed)")
+        color = driver.execute_script("return getComputedStyle(document.querySelector('tr.dead .bad')).color")
+        self.assertEqual(color, "rgb(207, 34, 46)")
+        self.assertTrue(self.wait_for(driver, "the death on the strip", "return document.querySelectorAll('.strip .mark.death').length"))
+        self.assertIn("starts on", driver.execute_script("return document.getElementById('events').innerText"))
+
     def test_compares_jobs(self):
         self.hooke("submit", "job.yaml", "--watch")
         other = json.loads(self.hooke("jobs", "--output", "json"))["jobs"][0]["job_id"]
@@ -137,10 +272,14 @@ class Dashboard(unittest.TestCase):
         (self.folder / "long.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "long"))
         job = re.match(r"submitted (\S+);", self.hooke("submit", "long.yaml")).group(1)
         self.assertIn("Cancel the job", self.dom(f"#/jobs/{job}"))
-        self.assertEqual(self.get(f"/api/cancel/{job}", {"X-Hooke-Action": "1"}).status, 405)
+        action = {"X-Hooke-Action": json.load(self.get("/api/page"))["action_key"]}
+        self.assertEqual(self.get(f"/api/cancel/{job}", action).status, 405)
         self.assertEqual(self.get(f"/api/cancel/{job}", method="POST").status, 405)
         self.assertNotEqual(json.loads(self.hooke("jobs", job, "--output", "json"))["state"], "cancelled")
-        answer = self.get(f"/api/cancel/{job}", {"X-Hooke-Action": "1"}, "POST")
+        for forged in ({"X-Hooke-Action": "1"}, {**action, "Origin": "http://evil.example"}, {**action, "Sec-Fetch-Site": "same-site"}):
+            self.assertEqual(self.get(f"/api/cancel/{job}", forged, "POST").status, 403)
+        self.assertNotEqual(json.loads(self.hooke("jobs", job, "--output", "json"))["state"], "cancelled")
+        answer = self.get(f"/api/cancel/{job}", action, "POST")
         self.assertEqual((answer.status, json.load(answer)["state"]), (200, "JOB_STATE_CANCELLED"))
         self.assertEqual(json.loads(self.hooke("jobs", job, "--output", "json"))["state"], "cancelled")
         self.assertRegex(self.dom(f"#/jobs/{job}"), r"<button[^>]* hidden=[^>]*>Cancel the job")
@@ -197,6 +336,9 @@ class Token(unittest.TestCase):
         self.addCleanup(server.terminate)
         polling.wait_for("a server", lambda: ready.exists() and "dashboard" in ready.read_text(), SECONDS, lambda: "")
         port = ready.read_text().rsplit(":", 1)[1].strip()
+        address = f"127.0.0.1:{port}"
+        if not browser.MISSING:
+            self.asks_for_the_token(address, folder.name)
         for path, headers, status in (
             ("/", {}, 200),
             ("/app.js", {}, 200),
@@ -210,14 +352,50 @@ class Token(unittest.TestCase):
             self.assertEqual(connection.getresponse().status, status, (path, headers))
 
 
+    def asks_for_the_token(self, address, folder):
+        """The page asks, and keeps the token for its tab only."""
+        driver = browser.start(folder)
+        try:
+            body = "return document.body.innerText"
+            driver.get(f"http://{address}/#/")
+            for token, then in (("0123456789abcdeg", "has refused that token"), ("0123456789abcdef", "There are no jobs yet")):
+                polling.wait_for("the question", lambda: driver.execute_script("return document.getElementById('token')"), SECONDS, lambda: driver.execute_script(body))
+                driver.execute_script("document.getElementById('token').value = arguments[0]; document.querySelector('main button').click()", token)
+                polling.wait_for(then, lambda: then in driver.execute_script(body), SECONDS, lambda: driver.execute_script(body))
+            self.assertEqual(driver.execute_script("return [localStorage.length, document.cookie]"), [0, ""])
+            driver.switch_to.new_window("tab")
+            driver.get(f"http://{address}/#/")
+            polling.wait_for("the question", lambda: "asks for its token" in driver.execute_script(body), SECONDS, lambda: driver.execute_script(body))
+        finally:
+            driver.quit()
+
+
 def take_pictures(folder):
     """Writes the pictures of docs/see.md."""
     Dashboard.setUpClass()
+    driver = browser.start(Dashboard.folder)
     try:
-        for name, page, height in (("jobs", "#/", 330), ("job", "#/jobs/two-sizes-1", 1420)):
-            for scheme, flags in (("light", []), ("dark", ["--blink-settings=preferredColorScheme=0"])):
-                Dashboard.browse(page, f"--window-size=1280,{height}", f"--screenshot={folder.resolve()}/dashboard-{name}-{scheme}.png", *flags)
+        driver.get(f"http://{Dashboard.address}/#/")
+        faulty = JOB.replace("model: mlp", "modle: mlp").replace("epochs: 2", "epochs: many")
+        for scheme in ("light", "dark"):
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            for name, page, ready, height in (
+                ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 360),
+                ("job", "#/jobs/two-sizes-1", "document.querySelector('#log')?.textContent && document.querySelector('canvas')?.height", 1500),
+                ("submit", "#/submit", "document.getElementById('job')", 1300),
+            ):
+                # Colors of charts are those of the moment when their page was made.
+                driver.get("about:blank")
+                driver.set_window_size(1280, height)
+                driver.get(f"http://{Dashboard.address}/{page}")
+                wait = lambda script: polling.wait_for(page, lambda: driver.execute_script(f"return {script}"), SECONDS, lambda: "")
+                wait(ready)
+                if name == "submit":
+                    driver.execute_script("document.getElementById('job').value = arguments[0]; document.getElementById('check').click()", faulty)
+                    wait("document.getElementById('faults')")
+                driver.save_screenshot(str(folder.resolve() / f"dashboard-{name}-{scheme}.png"))
     finally:
+        driver.quit()
         Dashboard.doClassCleanups()
 
 

@@ -92,7 +92,7 @@ ROOMS_MAY_INCLUDE = {
     "client": {"client/text", "client/files"},
     "client/process": set(),
     "client/local_cluster": {"client/process"},
-    "client/job_file": {"client/text", "client/files"},
+    "client/job_file": {"client/files"},
     "client/export": {"client", "client/text", "client/process"},
     "client/history": {"client/text"},
     "client/watch": {"client", "client/text", "client/process", "client/history"},
@@ -127,7 +127,7 @@ LIBRARY_FOLDERS = {
     "grpcpp/": {"wire", "server", "worker", "client", "tests"},
     "openssl/": {"wire"},
     "sqlite3.h": {"server/records"},
-    "yaml-cpp/": {"client"},
+    "yaml-cpp/": {"job/yaml"},
 }
 FUNCTION_LINES_MAX = 70
 SOURCE_SUFFIXES = {".cc", ".h", ".cu", ".proto"}

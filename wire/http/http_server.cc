@@ -30,10 +30,17 @@ void DropInput(int descriptor) {
 class HttpServer::Pages final : public httplib::Server {
  public:
   explicit Pages(const HttpServerOptions& options) : options_(options) {
-    set_payload_max_length(options.request_bytes_max);
+    set_payload_max_length(options.action_bytes_max);
+    // What this function leaves unhandled is an action that is allowed. Only then its body is read.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      Answer(request, response);
-      return HandlerResponse::Handled;
+      // cpp-httplib would compress for a browser, by Brotli at its slowest: a second for 200 KB. The request is a
+      // variable of process_request, and no constant.
+      const_cast<httplib::Request&>(request).headers.erase("Accept-Encoding");
+      return Answer(request, response) ? HandlerResponse::Handled : HandlerResponse::Unhandled;
+    });
+    Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
+      const auto action = PageOf(options_.actions, request.path);
+      if (action != options_.actions.end()) Make(*action, request, response);
     });
   }
 
@@ -44,12 +51,13 @@ class HttpServer::Pages final : public httplib::Server {
   }
 
  private:
-  void Answer(const httplib::Request& request, httplib::Response& response) const {
+  // Answers what needs no body. Returns false for an action that is allowed.
+  bool Answer(const httplib::Request& request, httplib::Response& response) const {
     for (const auto& [name, value] : options_.headers) response.set_header(name, value);
     if (options_.checks_host && !NamesThisServer(request.get_header_value("Host"))) {
       response.status = 421;
       response.set_content("this server has another name: use its IP address, or localhost\n", "text/plain");
-      return;
+      return true;
     }
     const auto action = PageOf(options_.actions, request.path);
     const bool acts = action != options_.actions.end();
@@ -60,26 +68,40 @@ class HttpServer::Pages final : public httplib::Server {
       response.status = 401;
       response.set_header("WWW-Authenticate", "Bearer");
       response.set_content("send the cluster's token in the header \"Authorization: Bearer TOKEN\"\n", "text/plain");
-      return;
+      return true;
     }
     if (const std::string fault = MethodFault(request, acts); !fault.empty()) {
       response.status = 405;
       response.set_header("Allow", acts ? "POST" : "GET, HEAD");
       response.set_content(fault, "text/plain");
-      return;
+      return true;
     }
     if (!known) {
       std::string paths;
       for (const auto& [path, make] : options_.pages) absl::StrAppend(&paths, " ", path);
       response.status = 404;
       response.set_content(absl::StrCat("there is no such page; there are:", paths, "\n"), "text/plain");
-      return;
+      return true;
     }
+    if (acts) {
+      const std::string fault = SenderFault(request);
+      if (fault.empty()) return false;
+      response.status = 403;
+      response.set_content(fault, "text/plain");
+      return true;
+    }
+    Make(*page, request, response);
+    return true;
+  }
+
+  static void Make(const std::pair<const std::string, HttpPage>& page, const httplib::Request& request,
+                   httplib::Response& response) {
     HttpRequest asked;
     asked.path = request.path;
-    if (absl::EndsWith(page->first, "*")) asked.rest = request.path.substr(page->first.size() - 1);
+    if (absl::EndsWith(page.first, "*")) asked.rest = request.path.substr(page.first.size() - 1);
     asked.query.insert(request.params.begin(), request.params.end());
-    const HttpAnswer answer = page->second(asked);
+    asked.body = request.body;
+    const HttpAnswer answer = page.second(asked);
     response.status = answer.status;
     response.set_content(answer.body, answer.type);
   }
@@ -100,6 +122,20 @@ class HttpServer::Pages final : public httplib::Server {
     if (!acts) return request.method == "GET" || request.method == "HEAD" ? "" : "pages are read with GET\n";
     const bool good = request.method == "POST" && request.has_header("X-Hooke-Action");
     return good ? "" : "this is done with POST and the header X-Hooke-Action\n";
+  }
+
+  // Returns why the page that sends an action is not one of this server, or "".
+  std::string SenderFault(const httplib::Request& request) const {
+    constexpr char kForeign[] = "a page of another site may not do this\n";
+    const std::string site = request.get_header_value("Sec-Fetch-Site");
+    if (!site.empty() && site != "same-origin") return kForeign;
+    if (request.has_header("Origin")) {
+      const std::string origin = request.get_header_value("Origin");
+      const size_t scheme = origin.find("://");
+      if (scheme == std::string::npos || origin.substr(scheme + 3) != request.get_header_value("Host")) return kForeign;
+    }
+    if (request.get_header_value("X-Hooke-Action") == options_.action_key) return "";
+    return "this page belongs to an earlier start of the server: load it again\n";
   }
 
   bool NamesThisServer(const std::string& header) const {

@@ -31,6 +31,7 @@ struct HttpRequest {
   std::string path;                          // "/jobs/a-1".
   std::string rest;                          // Of a page whose name ends in "*": the part of the path in place of it.
   std::map<std::string, std::string> query;  // Decoded; of a name that comes twice, the first value.
+  std::string body;                          // Of an action; empty otherwise.
 };
 
 struct HttpAnswer {
@@ -47,18 +48,21 @@ struct HttpServerOptions {
   // The pages, keyed by path, like "/metrics". A key like "/jobs/*" is the page of all paths that begin with "/jobs/"
   // and have no key of their own. Several threads may call a page at once. It should take milliseconds.
   std::map<std::string, HttpPage> pages;
-  // Pages that do something, keyed alike. They answer only POST, and only with the header X-Hooke-Action, which a
-  // browser lets no foreign page send.
+  // Pages that do something, keyed alike. They answer only POST with the header "X-Hooke-Action: KEY", which a browser
+  // lets no foreign page send, nor read the key. If the browser says which page asks (Origin, Sec-Fetch-Site), that
+  // must be a page of this server.
   std::map<std::string, HttpPage> actions = {};
-  ClusterToken token;                               // If not empty, a request must have it as its bearer token.
-  std::set<std::string> open_pages = {};            // Keys of the pages that need no token.
+  std::string action_key;                 // The key of actions. A page of this server tells it to pages of its own.
+  size_t action_bytes_max = 2048;         // Longest body of an action.
+  ClusterToken token;                     // If not empty, a request must have it as its bearer token.
+  std::set<std::string> open_pages = {};  // Keys of the pages that need no token.
   std::map<std::string, std::string> headers = {};  // Are sent with every answer.
   // If true, a request that names this server by a host name other than localhost and `listen.host` is refused. So no
   // page of a foreign name that leads here (DNS rebinding) makes a browser read from it. IP addresses are no names.
   bool checks_host = false;
   int threads = 2;                                   // Threads that answer.
   size_t connections_max = 64;                       // That wait for their request, and as many for a thread.
-  size_t request_bytes_max = 16 << 10;               // Longest head, and longest body.
+  size_t request_bytes_max = 16 << 10;               // Longest head.
   absl::Duration receive_within = absl::Seconds(5);  // For the head of a request.
   absl::Duration answer_within = absl::Seconds(5);   // From the head of a request until its answer has been sent.
 };

@@ -142,6 +142,7 @@ TEST(HttpServerTest, SendsHeadersAndOpenPages) {
 TEST(HttpServerTest, ActionsNeedPostAndTheirHeader) {
   HttpServerOptions options = Options();
   options.token = ClusterToken("0123456789abcdef");
+  options.action_key = "k";
   int done = 0;
   options.actions["/cancel/*"] = [&done](const HttpRequest& request) {
     ++done;
@@ -153,13 +154,47 @@ TEST(HttpServerTest, ActionsNeedPostAndTheirHeader) {
     return Exchange(server->address(),
                     absl::StrCat("POST /cancel/a-1 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n", headers, "\r\n"));
   };
-  EXPECT_THAT(Get(server->address(), "/cancel/a-1", token + "X-Hooke-Action: 1\r\n"),
+  EXPECT_THAT(Get(server->address(), "/cancel/a-1", token + "X-Hooke-Action: k\r\n"),
               AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("Allow: POST")));
   EXPECT_THAT(post(token), StartsWith("HTTP/1.1 405"));
-  EXPECT_THAT(post("X-Hooke-Action: 1\r\n"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(post("X-Hooke-Action: k\r\n"), StartsWith("HTTP/1.1 401"));
   EXPECT_EQ(done, 0);
-  EXPECT_THAT(post(token + "X-Hooke-Action: 1\r\n"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\na-1")));
+  EXPECT_THAT(post(token + "X-Hooke-Action: k\r\n"), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\na-1")));
   EXPECT_EQ(done, 1);
+}
+
+// A browser says which page asks. A page of another site is refused, and so is one that does not know this start's key.
+TEST(HttpServerTest, ActionsAreForPagesOfTheirOwn) {
+  HttpServerOptions options = Options();
+  options.action_key = "k";
+  options.action_bytes_max = 8;
+  options.actions["/say"] = [](const HttpRequest& request) { return HttpAnswer{"said " + request.body}; };
+  const auto server = Start(std::move(options));
+  const auto post = [&](const std::string& headers, const std::string& body = "<a>") {
+    return Exchange(server->address(), absl::StrCat("POST /say HTTP/1.1\r\nHost: 127.0.0.1:7\r\nContent-Length: ",
+                                                    body.size(), "\r\n", headers, "\r\n", body));
+  };
+  const std::string key = "X-Hooke-Action: k\r\n";
+  for (const char* sender : {"", "Origin: http://127.0.0.1:7\r\n", "Sec-Fetch-Site: same-origin\r\n"}) {
+    EXPECT_THAT(post(key + sender), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("\r\n\r\nsaid <a>"))) << sender;
+  }
+  for (const char* sender :
+       {"Origin: http://evil.example\r\n", "Origin: null\r\n", "Origin: http://127.0.0.1:8\r\n",
+        "Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site: same-site\r\n", "Sec-Fetch-Site: none\r\n"}) {
+    EXPECT_THAT(post(key + sender), AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("another site"))) << sender;
+  }
+  EXPECT_THAT(post("X-Hooke-Action: j\r\n"), AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("load it again")));
+  EXPECT_THAT(post(key, "too long!"), StartsWith("HTTP/1.1 413"));
+}
+
+// A browser that takes compressed answers gets a large one as it is, and at once.
+TEST(HttpServerTest, CompressesNothing) {
+  HttpServerOptions options = Options();
+  const std::string text(300000, 'x');
+  options.pages["/large"] = [&text](const HttpRequest& /*request*/) { return HttpAnswer{text}; };
+  const auto server = Start(std::move(options));
+  const std::string answer = Get(server->address(), "/large", "Accept-Encoding: gzip, deflate, br\r\n");
+  EXPECT_THAT(answer, AllOf(HasSubstr("Content-Length: 300000\r\n"), EndsWith("\r\n\r\n" + text)));
 }
 
 // A foreign name that leads to this address is refused.

@@ -6,10 +6,6 @@
 
 namespace hooke {
 
-std::string MetricsAddressFault(const std::string& address) {
-  return address.empty() ? "" : std::string(ParseHostPort(address).status().message());
-}
-
 absl::StatusOr<std::unique_ptr<HttpServer>> ServeMetrics(const std::string& address, const ClusterToken& token,
                                                          std::function<void(MetricFamilies&)> collect) {
   absl::StatusOr<HostPort> listen = ParseHostPort(address);

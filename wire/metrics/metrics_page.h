@@ -15,9 +15,6 @@
 
 namespace hooke {
 
-// Returns an empty text if `address` is good for --metrics: empty, or HOST:PORT. Otherwise what is wrong and allowed.
-std::string MetricsAddressFault(const std::string& address);
-
 // Serves /metrics at `address`, with the families that `collect` adds. Several threads may call `collect` at once. If
 // other machines can reach the address, a request must have the token, unless it is empty. INVALID_ARGUMENT: `address`
 // is malformed. UNAVAILABLE: it cannot listen there.

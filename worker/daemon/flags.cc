@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "flags/command_line.h"
-#include "wire/metrics/metrics_page.h"
+#include "wire/address_fault.h"
 #include "wire/worker_limits.h"
 
 namespace hooke {
@@ -123,7 +123,7 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .Add("--metrics", worker.metrics,
            "serve metrics for Prometheus over HTTP at this address, not encrypted; port 0 picks a free one; if other "
            "machines reach it, they need the token, if there is one; without this flag nothing is served")
-      .Check(MetricsAddressFault)
+      .Check(AddressFault)
       .Type("HOST:PORT");
   command.Add("--state-dir", worker.state_dir, "folder for running groups, of this worker alone");
   command.Add("--rank-binary", worker.launch.rank_binary, "the program hooke-rank");

@@ -9,26 +9,18 @@ const LEGEND_GROUPS = 8;
 const POINTS_MAX = 12000;
 const OVERLAP_MS = 5000;
 
-// What is drawn: the title, the value of a point, and whose points.
+const POINTS_PER_PIXEL = 10; // Of all series together: more would not be seen.
+
+// What is drawn: the title, the column of a series, its factor, and whose series.
 const CHARTS = [
-  { id: "loss", title: "Loss of the groups", value: (point) => finite(point.loss), center: false },
-  { id: "accuracy", title: "Accuracy of the center, %", value: (point) => percent(point.accuracy), center: true },
-  { id: "rate", title: "Samples per second", value: (point) => finite(point.samples_per_s), center: false },
-  { id: "exchange", title: "Milliseconds of an exchange", value: (point) => ("exchange_ms" in point ? finite(point.exchange_ms) : null), center: false },
+  { id: "loss", title: "Loss of the groups", column: "loss", factor: 1, center: false },
+  { id: "accuracy", title: "Accuracy of the center, %", column: "accuracy", factor: 100, center: true },
+  { id: "rate", title: "Samples per second", column: "samples_per_s", factor: 1, center: false },
+  { id: "exchange", title: "Milliseconds of an exchange", column: "exchange_ms", factor: 1, center: false },
 ];
+const COLUMNS = ["unix_ms", "step", ...CHARTS.map((chart) => chart.column)];
 
-// A field that is not there has its default, 0. Numbers that are not finite are texts, and their points are left out.
-function finite(value) {
-  const number = Number(value ?? 0);
-  return Number.isFinite(number) ? number : null;
-}
-
-function percent(value) {
-  const number = finite(value);
-  return number === null ? null : 100 * number;
-}
-
-// The points of a job by series: a group's number, or "center".
+// The points of a job by series: a group's number, or "center". A series is its columns. Null: not known or not finite.
 class History {
   constructor() {
     this.series = new Map();
@@ -48,22 +40,18 @@ class History {
   }
 
   // Takes the answer to since(). The points of a series take the place of those that it has from their time on.
-  add(points) {
-    const begun = new Set();
-    for (const point of points) {
-      const name = point.group === undefined ? "center" : String(point.group);
-      const time = Number(point.unix_ms);
-      if (!this.series.has(name)) this.series.set(name, []);
+  add(list) {
+    for (const added of list) {
+      const name = added.group === undefined ? "center" : String(added.group);
+      if (!this.series.has(name)) this.series.set(name, Object.fromEntries(COLUMNS.map((column) => [column, []])));
       const series = this.series.get(name);
-      while (!begun.has(name) && series.length && Number(series[series.length - 1].unix_ms) >= time) {
-        series.pop();
-        --this.count;
-      }
-      begun.add(name);
-      series.push(point);
-      ++this.count;
-      this.newest = Math.max(this.newest, time);
-      if (this.first === null || time < this.first) this.first = time;
+      const times = series.unix_ms;
+      let kept = times.length;
+      while (kept > 0 && times[kept - 1] >= added.unix_ms[0]) --kept;
+      this.count += kept - times.length + added.unix_ms.length;
+      for (const column of COLUMNS) series[column].splice(kept, Infinity, ...(added[column] ?? []));
+      this.newest = Math.max(this.newest, times[times.length - 1]);
+      if (this.first === null || times[0] < this.first) this.first = times[0];
     }
   }
 
@@ -74,13 +62,14 @@ class History {
   }
 
   line(name, chart, axis) {
-    const x = (point) => (axis === "step" ? Number(point.step ?? 0) : (Number(point.unix_ms) - this.first) / 60000);
+    const series = this.series.get(name);
+    const values = series[chart.column];
     const line = [];
-    for (const point of this.series.get(name)) {
-      const next = { x: x(point), y: chart.value(point) };
+    for (let i = 0; i < values.length; ++i) {
+      const x = axis === "step" ? series.step[i] : (series.unix_ms[i] - this.first) / 60000;
       // A group that has begun again repeats steps: what it did before is not drawn over.
-      while (line.length && line[line.length - 1].x > next.x) line.pop();
-      if (next.y !== null) line.push(next);
+      while (line.length && line[line.length - 1].x > x) line.pop();
+      if (values[i] !== null) line.push({ x, y: chart.factor * values[i] });
     }
     return line;
   }
@@ -90,6 +79,7 @@ class History {
 class JobCharts {
   constructor(place, ids) {
     this.axis = "step";
+    this.place = place;
     this.histories = new Map(ids.map((id) => [id, new History()]));
     this.drawn = new Map();
     for (const chart of CHARTS) {
@@ -141,13 +131,15 @@ class JobCharts {
     this.draw();
   }
 
-  since(id) {
-    return this.histories.get(id).since();
+  // What to ask for next: points after the last ones, as many as the width can show.
+  historyPath(id) {
+    const points = POINTS_PER_PIXEL * Math.max(200, this.place.clientWidth);
+    return `api/history/${encodeURIComponent(id)}?since=${this.histories.get(id).since()}&points=${points}`;
   }
 
-  add(id, points) {
-    if (points.length === 0) return;
-    this.histories.get(id).add(points);
+  add(id, series) {
+    if (series.length === 0) return;
+    this.histories.get(id).add(series);
     this.draw();
   }
 
@@ -193,17 +185,12 @@ class JobCharts {
 
   // Returns a row with the last value that is a number; null: there is none.
   lastValue({ history, name, row }, chart) {
-    const points = history.series.get(name);
-    for (let i = points.length - 1; i >= 0; --i) {
-      const value = chart.value(points[i]);
-      if (value === null) continue;
-      return h(
-        "tr",
-        { "data-series": row, "data-value": String(value) },
-        h("td", {}, row),
-        h("td", {}, String(points[i].step ?? 0)),
-        h("td", {}, value.toPrecision(5)),
-      );
+    const series = history.series.get(name);
+    const values = series[chart.column];
+    for (let i = values.length - 1; i >= 0; --i) {
+      if (values[i] === null) continue;
+      const value = chart.factor * values[i];
+      return h("tr", { "data-series": row, "data-value": String(value) }, h("td", {}, row), h("td", {}, String(series.step[i])), h("td", {}, value.toPrecision(5)));
     }
     return null;
   }

@@ -1,0 +1,29 @@
+#ifndef HOOKE_SERVER_DASHBOARD_JOB_EVENTS_H_
+#define HOOKE_SERVER_DASHBOARD_JOB_EVENTS_H_
+
+// What has happened to a job over time, from the coordinator's own lines in the job's log. The log keeps them over
+// restarts of the coordinator. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace hooke {
+
+struct JobEvent {
+  int64_t unix_ms = 0;
+  const char* kind = "";          // "start", "death", "end" of a group or of the job; "notice".
+  std::optional<uint32_t> group;  // The group that it is about.
+  std::string text;
+};
+
+// Returns the events in whole lines of a log. Lines of ranks and of workers are not looked at, and of the coordinator's
+// lines neither those that only say that a start goes on well.
+std::vector<JobEvent> EventsIn(absl::string_view log);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_DASHBOARD_JOB_EVENTS_H_

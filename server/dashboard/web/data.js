@@ -1,0 +1,76 @@
+// What the page asks the coordinator.
+"use strict";
+
+const PATIENCE_MS = 20000;
+
+class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, options = {}) {
+  const token = sessionStorage.getItem("token");
+  const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+  const answer = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(PATIENCE_MS) });
+  if (answer.ok) return answer;
+  const text = await answer.text();
+  let message = text;
+  try {
+    message = JSON.parse(text).error;
+  } catch {
+    // An answer of the HTTP server itself is plain text.
+  }
+  throw new Refused(answer.status, message);
+}
+
+async function get(path) {
+  return (await ask(path)).json();
+}
+
+// Asks the coordinator to do something. No other site's page can read the key, and none can send the header.
+async function act(path, body = "") {
+  const { action_key: key } = await get("api/page");
+  const headers = { "X-Hooke-Action": key, "Content-Type": "text/plain" };
+  return (await ask(path, { method: "POST", headers, body })).json();
+}
+
+// Hands a file to the reader, under this name.
+function download(name, parts, type) {
+  const url = URL.createObjectURL(new Blob(parts, { type }));
+  h("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+// A button that fetches a file. What goes wrong is said beside it.
+function downloadButton(label, fetchParts, name, type) {
+  const button = h("button", { type: "button" }, label);
+  const said = h("span", { class: "bad", role: "status" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      download(name, await fetchParts(), type);
+      said.textContent = "";
+    } catch (error) {
+      said.textContent = ` ${error.message} `;
+    } finally {
+      button.disabled = false;
+    }
+  });
+  return h("span", {}, button, said);
+}
+
+async function csvOf(id) {
+  return [await (await ask(`api/csv/${encodeURIComponent(id)}`)).text()];
+}
+
+async function wholeLog(id) {
+  const parts = [];
+  for (let offset = 0; ; ) {
+    const piece = await get(`api/log/${encodeURIComponent(id)}?offset=${offset}`);
+    if (piece.text === "") return parts;
+    parts.push(piece.text);
+    offset = piece.next_offset;
+  }
+}

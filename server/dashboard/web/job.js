@@ -1,0 +1,185 @@
+// The page of one job.
+"use strict";
+
+const LOG_LINES = 300;
+const EVENTS_SHOWN = 200;
+// A group that has started again still shows for so long why it died.
+const DEATH_SHOWN_MS = 10 * 60000;
+
+function facts(rows) {
+  return rows.flatMap(([name, content]) => (content === null ? [] : [h("dt", {}, name), h("dd", {}, content)]));
+}
+
+// The shares of a group's time as a bar, which also says them.
+function shares(progress) {
+  const parts = [
+    ["compute", Number(progress.compute_seconds ?? 0)],
+    ["collective", Number(progress.collective_seconds ?? 0)],
+    ["exchange", Number(progress.exchange_seconds ?? 0)],
+  ];
+  const all = parts.reduce((sum, [, seconds]) => sum + seconds, 0);
+  if (!(all > 0)) return "-";
+  const text = parts.map(([name, seconds]) => `${name} ${Math.round((100 * seconds) / all)} %`).join(", ");
+  const bar = svg("svg", { class: "share", viewBox: "0 0 100 8", preserveAspectRatio: "none", role: "img", "aria-label": text });
+  const title = svg("title", {});
+  title.textContent = text;
+  bar.append(title, svg("rect", { class: "rest", width: "100", height: "8" }));
+  let at = 0;
+  for (const [name, seconds] of parts) {
+    const width = (100 * seconds) / all;
+    bar.append(svg("rect", { class: name, x: String(at), width: String(width), height: "8" }));
+    at += width;
+  }
+  return bar;
+}
+
+
+function groupRow(group, death) {
+  const progress = group.progress ?? {};
+  const faults = (group.silences ?? []).map((silence) => `${silence.what} does not answer`);
+  if (group.slow) faults.push(`straggler: ${group.slow}`);
+  if (death) faults.push(`${clock(death.unix_ms)}: ${death.text}`);
+  const bad = faults.join("; ");
+  const has = group.progress !== undefined;
+  const reason = reasonText(group.state, group.reason);
+  return h(
+    "tr",
+    { class: bad ? "dead" : null },
+    cell(group.task === "EVALUATE" ? "evaluation" : `group ${group.group ?? 0}`),
+    cell(badge(group.state)),
+    cell(group.worker ? `${group.worker} (${group.site})` : "-"),
+    cell(String(group.incarnation ?? 0), "number"),
+    cell(has ? `${progress.step ?? 0}/${progress.steps_total ?? "?"}` : "-", "number"),
+    cell(has ? number(progress.epoch, 2) : "-", "number"),
+    cell(has ? number(progress.loss, 4) : "-", "number"),
+    cell(has ? number(progress.samples_per_s, 0) : "-", "number"),
+    cell(shares(progress)),
+    cell(bad ? h("span", {}, h("span", { class: "bad" }, bad), reason ? `; ${reason}` : "") : reason, "text"),
+  );
+}
+
+// The last lines of a job's log. The first answer is its end; after that come only new lines.
+class Log {
+  constructor(id, element) {
+    this.id = id;
+    this.element = element;
+    this.offset = null;
+    this.lines = [];
+  }
+
+  async update() {
+    while (this.element.isConnected) {
+      const from = this.offset === null ? "" : `?offset=${this.offset}`;
+      const piece = await get(`api/log/${encodeURIComponent(this.id)}${from}`);
+      this.offset = piece.next_offset;
+      if (piece.text === "") return;
+      this.lines = this.lines.concat(piece.text.split("\n").filter((line) => line)).slice(-LOG_LINES);
+      const follows = this.element.scrollTop + this.element.clientHeight >= this.element.scrollHeight - 30;
+      this.element.textContent = this.lines.join("\n");
+      if (follows) this.element.scrollTop = this.element.scrollHeight;
+    }
+  }
+}
+
+function jobPage(id) {
+  document.title = `${id} - Hooke`;
+  const name = encodeURIComponent(id);
+  const about = h("dl", { class: "facts" });
+  const place = h("div", { class: "charts" });
+  const axis = h("button", { type: "button" });
+  const cancel = h("button", { type: "button", hidden: "" }, "Cancel the job");
+  const cancelled = h("span", { class: "bad", role: "status" });
+  const columns = [["group"], ["state"], ["worker (site)"], ["start", "number"], ["step", "number"], ["epoch", "number"], ["loss", "number"], ["samples/s", "number"], ["time spent in"], ["reason"]];
+  const groups = table("Groups", columns);
+  const strip = h("div", { class: "strip" });
+  const eventList = h("ul", { id: "events" });
+  const logText = h("pre", { tabindex: "0", "aria-label": "Log", id: "log" });
+  const keys = ["compute", "collective", "exchange"].map((kind) => h("span", { class: `key ${kind}` }, kind));
+  const exportText = h("code", { id: "export" });
+  page.replaceChildren(
+    h("h1", {}, id),
+    about,
+    h("p", { class: "actions" }, cancel, cancelled, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain")),
+    h("p", { class: "quiet" }, "The model: ", exportText),
+    h("h2", {}, "Groups"),
+    groups.element,
+    h("p", { class: "quiet" }, "Time spent in:", ...keys),
+    h("h2", {}, "History ", axis),
+    place,
+    h("h2", {}, "What happened"),
+    strip,
+    eventList,
+    h("h2", {}, "Log"),
+    logText,
+  );
+  const charts = new JobCharts(place, [id]);
+  const log = new Log(id, logText);
+  const timeline = new Timeline(id, strip, eventList);
+  axisButton(axis, charts);
+  cancel.addEventListener("click", async () => {
+    if (!confirm(`Cancel ${id}? Its groups are stopped at once, and do not start again.`)) return;
+    try {
+      await act(`api/cancel/${name}`);
+      cancelled.textContent = "";
+      refresh(shown);
+    } catch (error) {
+      cancelled.textContent = ` not cancelled: ${error.message} `;
+    }
+  });
+  let version = "";
+  let job = null;
+  let atEnd = false; // The history was read after the job's end: it does not change any more.
+  const show = (row, now) => {
+    const rest = left(row, now);
+    const reason = reasonText(row.state, row.reason);
+    about.replaceChildren(
+      ...facts([
+        ["state", h("span", {}, badge(row.state), reason ? `: ${reason}` : "")],
+        ["what", row.what],
+        ["done", h("span", {}, progressBar(row), rest === null ? "" : `, ${duration(rest)} left`)],
+        ["time", duration(age(row, now))],
+        ["submitted", clock(row.submitted_unix_ms)],
+        ["center", job.center ? `accuracy ${accuracy(row)}, loss ${number(job.center.loss, 4)}, at epoch ${number(job.center.epoch, 2)}` : "not evaluated yet"],
+        ["servers", (job.servers ?? []).join(", ") || "-"],
+        ["setback", job.setback ? `${clock(job.setback.unix_ms)}: ${job.setback.text}` : null],
+      ]),
+    );
+    cancel.hidden = ended(row);
+    const deathOf = (group) => {
+      const death = timeline.deaths.get(group.group ?? 0);
+      return death && !ended(row) && group.state !== "GROUP_STATE_FINISHED" && now - death.unix_ms < DEATH_SHOWN_MS ? death : null;
+    };
+    setRows(groups.body, (job.groups ?? []).map((group) => groupRow(group, deathOf(group))));
+  };
+  get("api/page").then(
+    (about) => (exportText.textContent = `hooke export ${id} ${id}.safetensors --coordinator ${about.coordinator}`),
+    () => {}, // The page's own questions say what is wrong.
+  );
+  return {
+    async update() {
+      const [answer] = await Promise.all([get(`api/jobs/${name}?since=${encodeURIComponent(version)}`), timeline.update()]);
+      version = answer.version;
+      job = answer.job ?? job;
+      show(answer.row, answer.now_unix_ms);
+      timeline.draw(answer.row.submitted_unix_ms, ended(answer.row) ? answer.row.ended_unix_ms : answer.now_unix_ms);
+      if (!atEnd) charts.add(id, (await get(charts.historyPath(id))).series);
+      atEnd = ended(answer.row);
+      await log.update();
+    },
+    leave() {
+      charts.destroy();
+    },
+  };
+}
+
+// Makes the button choose what the charts are drawn over.
+function axisButton(button, charts) {
+  const name = () => {
+    button.textContent = charts.axis === "step" ? "Draw over time" : "Draw over steps";
+  };
+  name();
+  button.addEventListener("click", () => {
+    charts.setAxis(charts.axis === "step" ? "time" : "step");
+    name();
+  });
+}

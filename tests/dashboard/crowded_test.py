@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+"""The pages of a coordinator that holds 1,000 jobs, 200 of them with a history and one with 256 groups: each loads within a second.
+
+Prints what it measures. docs/see.md has the figures.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+TREE = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TREE / "deploy"), str(TREE / "tests/dashboard")]
+import browser  # noqa: E402
+import polling  # noqa: E402
+import skips  # noqa: E402
+
+CROWDED = pathlib.Path("server/dashboard/page_benchmark").resolve()
+SECONDS = 300
+LOAD_MS = 1000
+WATCH_S = 10
+# Runs before the page's own scripts. Notes when the page is complete, the browser's long tasks, and what was fetched.
+PROBE = """
+window.probe = { ready: null, tasks: [] };
+new PerformanceObserver((list) => list.getEntries().forEach((task) => probe.tasks.push([task.startTime, task.duration]))).observe({ type: "longtask", buffered: true });
+const look = () => {
+  if (probe.ready === null && probe.complete && probe.complete()) probe.ready = performance.now();
+  requestAnimationFrame(look);
+};
+requestAnimationFrame(look);
+"""
+CHARTS = "window.Chart && Chart.getChart(document.querySelector('#chart-loss canvas'))?.data.datasets.length"
+PAGES = [
+    # Name, page, what is there once it is complete.
+    ("jobs", "#/", "document.querySelectorAll('tbody tr').length === 200 && document.body.innerText.includes('Show 800 more')"),
+    ("job of 256 groups", "#/jobs/fashion-1000", f"document.querySelectorAll('tbody tr').length >= 256 && ({CHARTS}) === 256 && document.querySelector('#log').textContent !== ''"),
+    ("ended job", "#/jobs/fashion-900", f"({CHARTS}) === 2 && document.querySelector('#log').textContent !== ''"),
+    ("8 jobs compared", "#/compare/" + ",".join(f"fashion-{n}" for n in range(900, 908)), f"({CHARTS}) === 16"),
+    ("nodes", "#/nodes", "document.querySelectorAll('tbody tr').length >= 3"),
+]
+
+
+@unittest.skipIf(browser.MISSING, browser.MISSING)
+class Crowded(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="hooke-crowded-", ignore_cleanup_errors=True)
+        cls.addClassCleanup(folder.cleanup)
+        begun = time.monotonic()
+        cls.page = subprocess.Popen([CROWDED, folder.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        cls.addClassCleanup(cls.page.wait, SECONDS)
+        cls.addClassCleanup(cls.page.stdin.close)
+        cls.address = cls.page.stdout.readline().strip()
+        assert cls.address, "page_benchmark did not start"
+        print(f"1,000 jobs made in {time.monotonic() - begun:.0f} s; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        cls.driver = browser.start(folder.name)
+        cls.addClassCleanup(cls.driver.quit)
+
+    def open(self, page, complete):
+        """Loads a page afresh, and returns after how many milliseconds it is complete."""
+        self.driver.get("about:blank")
+        probe = self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": PROBE + f"probe.complete = () => {complete};"})
+        try:
+            self.driver.get(f"http://{self.address}/{page}")
+            polling.wait_for(page, lambda: self.driver.execute_script("return probe.ready"), 30, lambda: "\n" + self.driver.execute_script("return document.body.innerText")[:2000])
+        finally:
+            self.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", probe)
+        return self.driver.execute_script("return probe.ready")
+
+    def fetched(self):
+        """Returns [path, bytes, milliseconds] of each question to the coordinator so far."""
+        return self.driver.execute_script("return performance.getEntriesByType('resource').filter((r) => r.name.includes('/api/')).map((r) => [r.name.replace(/.*\\/api\\//, ''), r.decodedBodySize, r.duration])")
+
+    def test_each_page_loads_within_a_second(self):
+        for name, page, complete in PAGES:
+            times = sorted(self.open(page, complete) for _ in range(5))
+            asked = self.fetched()
+            largest = max(asked, key=lambda one: one[1])
+            print(f"{name}: complete after {times[2]:.0f} ms, median of 5 (worst {times[-1]:.0f}); {sum(size for _, size, _ in asked) / 1024:.0f} KiB, of which {largest[0].split('?')[0]} {largest[1] / 1024:.0f} KiB")
+            self.assertLess(times[2], LOAD_MS, name)
+
+    def test_pages_stay_fluent_and_ask_for_differences(self):
+        for name, page, complete in PAGES[:3]:
+            ready = self.open(page, complete)
+            before = len(self.fetched())
+            time.sleep(WATCH_S)  # Measures a span of time; waits for nothing.
+            later = self.fetched()[before:]
+            tasks = [duration for start, duration in self.driver.execute_script("return probe.tasks") if start > ready + 100]
+            size = sum(size for _, size, _ in later) / WATCH_S / 1024
+            print(f"{name}: then {size:.1f} KiB/s; {len(tasks)} tasks over 50 ms in {WATCH_S} s, the longest {max(tasks, default=0):.0f} ms")
+            self.assertLess(max(tasks, default=0), 500, name)
+            lists = [size for path, size, _ in later if path.startswith("jobs?")]
+            self.assertLess(max(lists, default=0), 4096, "the list comes as differences")
+
+    def test_all_jobs_are_there_and_can_be_found(self):
+        self.open(*PAGES[0][1:])
+        rows = "return document.querySelectorAll('tbody tr').length"
+        self.driver.execute_script("const f = document.getElementById('filter'); f.value = 'succeeded'; f.dispatchEvent(new Event('input'))")
+        self.assertEqual(self.driver.execute_script(rows), 200)
+        self.driver.execute_script("const f = document.getElementById('filter'); f.value = 'fashion-17'; f.dispatchEvent(new Event('input'))")
+        self.assertEqual(self.driver.execute_script(rows), 11)
+        self.driver.execute_script("const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input'))")
+        self.driver.execute_script("[...document.querySelectorAll('button')].find((b) => b.textContent === 'Show 800 more').click()")
+        self.assertEqual(self.driver.execute_script(rows), 1000)
+
+    def test_the_log_is_read_from_its_end(self):
+        self.open(*PAGES[1][1:])
+        logs = [one for one in self.fetched() if one[0].startswith("log/")]
+        self.assertEqual(logs[0][0], "log/fashion-1000")
+        self.assertLessEqual(logs[0][1], 400 << 10)
+        self.assertIn("of rank 0, as a script prints it <b>", self.driver.execute_script("return document.querySelector('#log').textContent"))
+
+
+if __name__ == "__main__":
+    skips.main()
