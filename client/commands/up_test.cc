@@ -165,10 +165,9 @@ TEST_F(UpTest, StartsAndStops) {
             absl::StrCat("started with --listen 127.0.0.1:0 --state-dir ", state_, "/server-1 --ready-file ", state_,
                          "/server-1.ready --dashboard 127.0.0.1:0\n"));
   EXPECT_THAT(LogOf("server-2"), HasSubstr(absl::StrCat(" --coordinator ", *coordinator)));
-  EXPECT_EQ(LogOf("worker-2"),
-            absl::StrCat("started with --coordinator ", *coordinator,
-                         " --name worker-2 --site local --slots 3 --bind none --state-dir ", state_,
-                         "/worker-2 --ready-file ", state_, "/worker-2.ready --allow-commands\n"));
+  EXPECT_EQ(LogOf("worker-2"), absl::StrCat("started with --coordinator ", *coordinator,
+                                            " --name worker-2 --site local --slots 3 --bind none --state-dir ", state_,
+                                            "/worker-2 --ready-file ", state_, "/worker-2.ready --allow-commands\n"));
   up.Signal(SIGINT);
   const ProgramOutcome result = up.Wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
