@@ -129,7 +129,13 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& pa
   switch (event.event_case()) {
     case v1::RankEvent::kProgress:
       ApplyAbsent(job, group, report);
-      if (report.rank() == 0) ApplyProgress(job, group, event.progress(), now);
+      if (report.rank() == 0) {
+        ApplyProgress(job, group, event.progress(), now);
+      } else if (group.task == v1::GroupStart::TRAIN) {
+        // If rank 0 dies without a word, another rank says how far the group came.
+        uint64_t& furthest = job.live[group.group].furthest_step;
+        furthest = std::max(furthest, event.progress().step());
+      }
       return;
     case v1::RankEvent::kEvaluated:
       if (report.rank() == 0) ApplyEvaluated(job, group, event.evaluated(), now);

@@ -25,6 +25,9 @@ absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now
   const absl::StatusOr<v1::GroupsSpec> groups = ScaledGroups(present, request.site(), request.groups());
   if (!groups.ok()) return groups.status();
   if (groups->SerializeAsString() == present.groups().SerializeAsString()) return absl::OkStatus();
+  for (const LiveGroup& live : job->live) {
+    if (absl::Status status = CheckDataSuffices(record.spec, live.progress, *groups); !status.ok()) return status;
+  }
   record.generations.wanted = *groups;
   Log(*job, absl::StrCat("a user changes the groups to ", GroupsText(WithGroups(present, *groups))), now);
   Store(*job);

@@ -83,6 +83,22 @@ TEST_F(CoordinatorHoldTest, OtherEndsDoNotHold) {
   EXPECT_THAT(w1.running(), SizeIs(1));
 }
 
+// Rank 0 dies before it has reported a step, but the report of another rank tells that the group made some.
+TEST_F(CoordinatorHoldTest, AnotherRankMaySayHowFarTheGroupCame) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  w1.Receive(now_);
+  for (uint64_t step = 1; step <= 5; ++step) {
+    ASSERT_THAT(w1.running(), SizeIs(1));
+    v1::RankEvent progress;
+    progress.mutable_progress()->set_step(step);
+    w1.Send(w1.running().begin()->first, 1, progress, now_);
+    Die(w1, absl::AbortedError("rank 0: ended by signal 9"));
+  }
+  EXPECT_THAT(w1.started(), SizeIs(6));
+}
+
 // A held group does not hold the others. Once these have finished, the job is held, and it can be cancelled.
 TEST_F(CoordinatorHoldTest, OthersGoOn) {
   FakeWorker w1("w1", 1);

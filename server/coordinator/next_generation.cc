@@ -1,6 +1,9 @@
 #include "server/coordinator/next_generation.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,11 @@ double DefaultAlpha(const v1::GroupsSpec& groups) {
   v1::JobSpec job;
   *job.mutable_groups() = groups;
   return FillDefaults(job).averaging().alpha();
+}
+
+uint64_t StepSamples(const v1::JobSpec& job) {
+  const std::vector<uint64_t> samples = SamplesOfGroups(job);
+  return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
 }
 
 std::string SitesText(const v1::JobSpec& job) {
@@ -98,6 +106,17 @@ v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups) {
   *job.mutable_groups() = groups;
   if (by_default) job.mutable_averaging()->set_alpha(DefaultAlpha(groups));
   return job;
+}
+
+absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& progress, const v1::GroupsSpec& groups) {
+  const double epochs_left = job.train().epochs() - progress.epoch();
+  if (HasCommand(job) || progress.steps_total() <= progress.step() || !(epochs_left > 0)) return absl::OkStatus();
+  const double steps_per_epoch = static_cast<double>(progress.steps_total() - progress.step()) / epochs_left;
+  const double epoch = std::round(steps_per_epoch) * static_cast<double>(StepSamples(job));
+  const uint64_t wanted = StepSamples(WithGroups(job, groups));
+  if (static_cast<double>(wanted) <= epoch) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("one step of all these groups would take ", wanted,
+                                                    " samples, and an epoch has about ", epoch, "; take fewer groups"));
 }
 
 void BeginGeneration(JobRecord& job) {

@@ -78,6 +78,24 @@ TEST(NextGenerationTest, AlphaFollowsTheGroupsUnlessItWasChosen) {
   EXPECT_DOUBLE_EQ(WithGroups(job, groups).averaging().alpha(), 0.4);
 }
 
+// 2 groups of 2 ranks train 32 samples each in a step, 10 steps an epoch: 1280 samples. 20 groups fill one step,
+// not 21.
+TEST(NextGenerationTest, AStepMustNotTakeMoreThanAnEpoch) {
+  v1::JobSpec job = ExampleJob({2, 2});
+  job.mutable_train()->set_batch_size(32);
+  job.mutable_train()->set_epochs(4);
+  job = FillDefaults(job);
+  v1::RankProgress progress;
+  progress.set_step(15);
+  progress.set_epoch(1.5);
+  progress.set_steps_total(40);
+  EXPECT_TRUE(CheckDataSuffices(job, progress, *ScaledGroups(job, "", 20)).ok());
+  const absl::Status status = CheckDataSuffices(job, progress, *ScaledGroups(job, "", 21));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(status.message(), HasSubstr("1344 samples, and an epoch has about 1280"));
+  EXPECT_TRUE(CheckDataSuffices(job, {}, *ScaledGroups(job, "", 21)).ok()) << "nothing is known yet";
+}
+
 TEST(NextGenerationTest, GroupsGoOnFromTheFurthestStep) {
   JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
   job.generations.wanted = job.spec.groups();

@@ -328,6 +328,7 @@ absl::Status GroupRun::RankHello(const v1::RankHello& hello) {
 
 void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
   v1::RankEvent passed = event;
+  std::optional<v1::RankProgress> came_to;
   {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = absl::Now();
@@ -342,7 +343,13 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
       auto code = static_cast<absl::StatusCode>(event.failed().code());
       if (code == absl::StatusCode::kOk) code = absl::StatusCode::kUnknown;
       watch_.Failed(rank, absl::Status(code, CleanLine(event.failed().message(), kTextBytesMax)), now);
+      came_to = filter_.TakeDropped(rank);
     }
+  }
+  if (came_to.has_value()) {
+    v1::RankEvent progress;
+    *progress.mutable_progress() = *std::move(came_to);
+    Report(rank, progress);
   }
   // None of our ranks makes such a profile. It is dropped, because the next one would be as large.
   if (event.has_profile() && event.ByteSizeLong() > kProfileBytesMax) return;

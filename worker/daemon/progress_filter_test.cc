@@ -26,5 +26,19 @@ TEST(ProgressFilterTest, PassesOnWhatTheCoordinatorUses) {
   EXPECT_TRUE(filter.MustPass(0, well));
 }
 
+TEST(ProgressFilterTest, KeepsTheLastReportThatDidNotPass) {
+  ProgressFilter filter;
+  v1::RankProgress progress;
+  EXPECT_TRUE(filter.MustPass(1, progress));
+  EXPECT_FALSE(filter.TakeDropped(1).has_value()) << "it passed";
+  for (const uint64_t step : {6, 7}) {
+    progress.set_step(step);
+    EXPECT_FALSE(filter.MustPass(1, progress));
+  }
+  EXPECT_FALSE(filter.TakeDropped(0).has_value());
+  EXPECT_EQ(filter.TakeDropped(1)->step(), 7u);
+  EXPECT_FALSE(filter.TakeDropped(1).has_value());
+}
+
 }  // namespace
 }  // namespace hooke
