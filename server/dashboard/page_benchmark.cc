@@ -141,7 +141,7 @@ class Crowd {
     for (uint32_t i = 0; i < jobs; ++i) {
       if (absl::Status status = Submit({2, 1}).status(); !status.ok()) return status;
     }
-    if (absl::Status status = AwaitRunning(2 * jobs); !status.ok()) return status;
+    if (absl::Status status = AwaitRunning(size_t{2} * jobs); !status.ok()) return status;
     for (uint32_t i = 0; i < kPointsOfHistory; ++i) {
       Pass(absl::Seconds(1));
       Report();
