@@ -194,7 +194,7 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   std::optional<v1::JobStatus> held;
   absl::Time look_at = absl::InfinitePast();
   options.goes_on = [&] {
-    const absl::Status status = GoesOn(invocation, cluster, interrupts);
+    absl::Status status = GoesOn(invocation, cluster, interrupts);
     if (!status.ok() || absl::Now() < look_at) return status;
     look_at = absl::Now() + kLookAgain;
     const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);

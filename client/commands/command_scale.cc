@@ -50,7 +50,7 @@ void AddScaleCommand(Command& program, Invocation& invocation) {
   AddOutputFlag(command, invocation);
   command.Footer(
       "All groups of the job exchange with the servers and end. Then the new number of groups divides\n"
-      "the data that is left: no sample is seen twice in an epoch, and none is left out.");
+      "the data that is left of the epoch. Training stands still for some seconds.");
   command.Action([&invocation, flags] { return Scale(invocation, *flags); });
 }
 

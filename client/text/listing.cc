@@ -166,7 +166,7 @@ std::string DoneText(const v1::JobStatus& job) {
     const v1::RankProgress& progress = group.progress();
     if (group.state() == v1::GROUP_STATE_FINISHED) {
       sum += 1;
-    } else if (!group.has_progress() && group.incarnation() > 0) {
+    } else if (!group.has_progress() && group.incarnation() > 0 && group.state() != v1::GROUP_STATE_WAITING) {
       return "-";
     } else if (progress.steps_total() > 0) {
       sum += std::min(1.0, static_cast<double>(progress.step()) / static_cast<double>(progress.steps_total()));

@@ -207,7 +207,14 @@ void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
 void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now) {
   GroupOutcome compared = outcome;
   compared.cause = CauseOfEnd(group, outcome);
-  const GroupDecision decision = AfterGroupEnd(group, compared, options_.restart);
+  GroupDecision decision = AfterGroupEnd(group, compared, options_.restart);
+  const Generations& generations = job.record.generations;
+  if (decision.state == v1::GROUP_STATE_FAILED && !generations.earlier.empty() &&
+      outcome.step <= generations.first_step && group.task == v1::GroupStart::TRAIN) {
+    // A job that has trained does not fail because its groups cannot begin with their new number.
+    decision.state = v1::GROUP_STATE_HELD;
+    absl::StrAppend(&decision.reason, "; `hooke scale` with another number of groups lets the job go on");
+  }
   const bool died = decision.state == v1::GROUP_STATE_WAITING || decision.state == v1::GROUP_STATE_HELD;
   if (died) NoteFailure(job, group, outcome, now);
   ApplyGroupDecision(job, group, decision, now);

@@ -233,10 +233,11 @@ class ClusterState {
     JobRecord record;
     std::vector<LiveGroup> live;  // One for each of record.groups.
     std::deque<v1::Notice> notices;
-    std::optional<v1::Notice> setback;  // The last notice that came with RankNotice.setback.
-    absl::Duration ended_at;            // Steady; set if the job has ended.
-    uint32_t queue_position = 0;        // From 1; has a meaning only while the job is QUEUED.
-    uint64_t changes = 1;               // `last_change_` at its last change; 1: none since the coordinator was started.
+    std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
+    absl::Duration ended_at;                                  // Steady; set if the job has ended.
+    absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
+    uint32_t queue_position = 0;                              // From 1; has a meaning only while the job is QUEUED.
+    uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
   };
   struct Worker {
     std::string name;
@@ -357,6 +358,7 @@ class ClusterState {
   void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void NoteExchanged(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void AddPoint(Job& job, const GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
   void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
@@ -449,6 +451,7 @@ class ClusterState {
   // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW, and those of jobs whose
   // number of groups changes. Idempotent.
   void AskToLeave(const Worker& worker, Instant now);
+  void AskToLeave(const Worker& worker, Job& job, const GroupRecord& group, Instant now);
   // Takes the end of a group that was told to leave its workers.
   void Leave(Job& job, GroupRecord& group, Instant now);
   // cluster_state_scale.cc

@@ -33,21 +33,22 @@ absl::StatusOr<v1::NodeStatus> ClusterState::Drain(const std::string& name, v1::
 void ClusterState::AskToLeave(const Worker& worker, Instant now) {
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
-    for (GroupRecord& group : job.record.groups) {
-      const GroupPart* part = PartOn(group, worker.name);
-      if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
-      LiveGroup& live = job.live[group.group];
-      const bool told = !live.leaves.empty();
-      if (worker.ends) live.leaves = absl::StrCat("worker ", worker.name, " ends");
-      if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
-      if (job.record.generations.wanted.has_value()) live.leaves = kLeavesToScale;
-      if (live.leaves.empty()) continue;
-      // Sent again after a reconnect, because the worker may not have got it.
-      StopParts(job, group, live.leaves, StopHow::kLeave);
-      if (told) continue;
-      Log(job, absl::StrCat("group ", group.group, " leaves: ", live.leaves), now);
-    }
+    for (GroupRecord& group : job.record.groups) AskToLeave(worker, job, group, now);
   }
+}
+
+void ClusterState::AskToLeave(const Worker& worker, Job& job, const GroupRecord& group, Instant now) {
+  const GroupPart* part = PartOn(group, worker.name);
+  if (part == nullptr || part->ended || !IsPlaced(group.state)) return;
+  LiveGroup& live = job.live[group.group];
+  const bool told = !live.leaves.empty();
+  if (worker.ends) live.leaves = absl::StrCat("worker ", worker.name, " ends");
+  if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
+  if (job.record.generations.wanted.has_value()) live.leaves = kLeavesToScale;
+  if (live.leaves.empty()) return;
+  // Sent again after a reconnect, because the worker may not have got it.
+  StopParts(job, group, live.leaves, StopHow::kLeave);
+  if (!told) Log(job, absl::StrCat("group ", group.group, " leaves: ", live.leaves), now);
 }
 
 void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {

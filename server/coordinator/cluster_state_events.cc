@@ -22,6 +22,10 @@ namespace {
 constexpr size_t kSilencesMax = 64;
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
+constexpr uint64_t kStepMax = uint64_t{1} << 53;  // No training makes more steps.
+// The time from one write of a job's exchanged steps to the next.
+constexpr absl::Duration kStoreSteps = absl::Seconds(10);
+
 bool IsAddressOf(const std::vector<JobServer>& servers, const std::string& address) {
   return std::any_of(servers.begin(), servers.end(),
                      [&address](const JobServer& server) { return server.address == address; });
@@ -190,7 +194,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   const bool trains = group.task == v1::GroupStart::TRAIN;
   if (trains) {
     live.furthest_step = std::max(live.furthest_step, progress.step());
-    group.exchanged_step = std::max(group.exchanged_step, std::min(progress.exchanged_step(), progress.step()));
+    NoteExchanged(job, group, progress, now);
   }
   const bool works = trains ? progress.phase() > v1::RankProgress::ATTACHING && progress.step() > 0
                             : progress.phase() >= v1::RankProgress::EVALUATING;
@@ -205,7 +209,8 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
     group.state = v1::GROUP_STATE_RUNNING;
     group.reason = "running";
     Store(job);
-    if (group.incarnation > 1) {
+    const bool first_start = group.is_new && group.incarnation == job.record.generations.first_incarnation;
+    if (group.incarnation > 1 && !first_start) {
       Notice(job,
              absl::StrCat("group ", group.group, " trains again, and is at step ", progress.step(), " (start ",
                           group.incarnation, ")"),
@@ -220,6 +225,18 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
         now);
     Store(job);
   }
+}
+
+// A start may go on from an earlier step than the last one had exchanged: a server came back with a snapshot, or the
+// group with its kept values. The step is stored every few seconds, because the data before it must not be handed out
+// again after a restart of the coordinator.
+void ClusterState::NoteExchanged(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now) {
+  const uint64_t step = std::min(progress.exchanged_step(), progress.step());
+  if (step == 0 || step > kStepMax) return;
+  group.exchanged_step = std::max(step, job.record.generations.first_step);
+  if (now.steady < job.steps_stored + kStoreSteps) return;
+  job.steps_stored = now.steady;
+  Store(job);
 }
 
 // Adds the report to the job's history. It comes before the report replaces the one before it.

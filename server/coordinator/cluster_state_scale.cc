@@ -31,7 +31,12 @@ absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now
   record.generations.wanted = *groups;
   Log(*job, absl::StrCat("a user changes the groups to ", GroupsText(WithGroups(present, *groups))), now);
   Store(*job);
-  for (const auto& [name, worker] : workers_) AskToLeave(worker, now);
+  for (GroupRecord& group : record.groups) {
+    for (const GroupPart& part : group.parts) {
+      const auto worker = workers_.find(part.worker);
+      if (worker != workers_.end()) AskToLeave(worker->second, *job, group, now);
+    }
+  }
   Place(now);
   return absl::OkStatus();
 }
@@ -46,7 +51,9 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   const auto is_placed = [](const GroupRecord& group) { return IsPlaced(group.state); };
   if (std::any_of(record.groups.begin(), record.groups.end(), is_placed)) return;
   BeginGeneration(record);
-  if (record.state == v1::JOB_STATE_HELD) record.state = v1::JOB_STATE_QUEUED;
+  // Until the first group of the generation starts, the job waits in the queue.
+  record.state = v1::JOB_STATE_QUEUED;
+  record.reason = "the number of groups has changed";
   job.live.clear();
   job.live.resize(record.groups.size());
   for (const GroupRecord& group : record.groups) job.live[group.group].furthest_step = group.best_step;

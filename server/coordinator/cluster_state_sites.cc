@@ -95,7 +95,7 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     if (response.jobs_size() == kJobsMax) break;
     v1::SiteJob shown;
     for (const GroupRecord& group : job->record.groups) {
-      if (group.state != v1::GROUP_STATE_WAITING) continue;
+      if (group.state != v1::GROUP_STATE_WAITING || job->record.generations.wanted.has_value()) continue;
       const v1::GroupKind kind = KindOf(job->record.spec, group.group);
       if (kind.site() == site) shown.add_waiting_ranks(kind.ranks());
     }

@@ -112,7 +112,7 @@ JobRow ClusterState::RowOf(const Job& job) {
     const auto total = static_cast<double>(live.progress.steps_total());
     if (group.state == v1::GROUP_STATE_FINISHED) {
       sum += 1;
-    } else if (!live.has_progress && group.incarnation > 0) {
+    } else if (!live.has_progress && group.incarnation > 0 && IsPlaced(group.state)) {
       return row;  // After a restart of the coordinator, until the group's next report.
     } else if (total > 0) {
       sum += std::min(1.0, static_cast<double>(live.progress.step()) / total);

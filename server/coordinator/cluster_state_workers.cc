@@ -151,7 +151,8 @@ void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
     worker.occupants.erase(key);
     Job* job = FindJob(key.job_id);
-    if (job == nullptr) continue;
+    // Meanwhile the job may have got fewer groups.
+    if (job == nullptr || key.group >= job->record.groups.size()) continue;
     GroupRecord& group = job->record.groups[key.group];
     if (group.incarnation != key.incarnation || !IsPlaced(group.state)) continue;
     if (!std::exchange(noted, true)) NoteDeath(worker, {key.job_id, key.group, now.steady, why}, now);

@@ -114,6 +114,75 @@ TEST_F(CoordinatorScaleTest, ALostGroupDoesNotHoldUpTheOthers) {
   EXPECT_EQ(w1.running().begin()->second.start.group().first_step(), 16u);
 }
 
+// The steps that count are stored while a group trains. A start that goes on from an earlier step takes them back.
+TEST_F(CoordinatorScaleTest, ExchangedStepsSurviveARestart) {
+  FakeWorker w1("w1", 1);
+  FakeWorker w2("w2", 1);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1, &w2});
+  const GroupKey lost = w2.running().begin()->first;
+  Exchanged(w2, lost, 5);
+  Pass(absl::Seconds(20), {&w1, &w2});
+  Exchanged(w2, lost, 5000);
+  Pass(absl::Seconds(1), {&w1, &w2});
+  Restart();
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  Exchanged(w1, w1.running().begin()->first, 700);
+  Exchanged(w1, w1.running().begin()->first, 600);
+  ASSERT_TRUE(Scale(id, 1).ok());
+  Pass(absl::Seconds(40), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  const v1::Generation& ended = w1.running().begin()->second.start.group().earlier(0);
+  EXPECT_EQ(ended.groups(static_cast<int>(lost.group)).last_step(), 5000u);
+  EXPECT_EQ(ended.groups(1 - static_cast<int>(lost.group)).last_step(), 600u);
+}
+
+// Groups that cannot begin with their new number do not end a job that has trained. Another number lets it go on.
+TEST_F(CoordinatorScaleTest, ANumberThatCannotBeginHoldsTheJob) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 1});
+  Pass(absl::Seconds(1), {&w1});
+  Exchanged(w1, {id, 0, 1}, 9);
+  ASSERT_TRUE(Scale(id, 2).ok());
+  Pass(absl::Seconds(2), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(2));
+  for (uint32_t group : {0, 1}) w1.End({id, group, 2}, absl::InvalidArgumentError("too few samples"), now_);
+  Pass(absl::Seconds(2), {&w1});
+  EXPECT_EQ(Status(id).state(), v1::JOB_STATE_HELD) << Status(id).reason();
+  EXPECT_THAT(Status(id).reason(), HasSubstr("too few samples; `hooke scale` with another number"));
+  ASSERT_TRUE(Scale(id, 1).ok());
+  Pass(absl::Seconds(2), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(w1.running().begin()->second.start.group().first_step(), 9u);
+}
+
+// A worker that came back says nothing of its part of a group. By the time it is missed, that group is gone.
+TEST_F(CoordinatorScaleTest, AMissingPartMayBeOfAGroupThatIsGone) {
+  FakeWorker w1("w1", 1);
+  FakeWorker w2("w2", 2);
+  FakeWorker w3("w3", 3);
+  w1.SetAddress("10.0.0.1");
+  w2.SetAddress("10.0.0.2");
+  for (FakeWorker* worker : {&w1, &w2, &w3}) ASSERT_TRUE(worker->Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 3});
+  Pass(absl::Seconds(1), {&w1, &w2, &w3});
+  ASSERT_EQ(w3.running().count({id, 0, 1}), 1u);
+  ASSERT_EQ(w1.running().count({id, 1, 1}), 1u);
+  ASSERT_TRUE(Scale(id, 1).ok());
+  w3.Receive(now_);
+  w1.Crash(now_);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  w2.End({id, 1, 1}, absl::UnavailableError("its peers are gone"), now_);
+  Pass(absl::Seconds(3), {&w2, &w3});
+  ASSERT_THAT(Status(id).groups(), SizeIs(1));
+  w1.Heartbeat(now_);
+  EXPECT_EQ(Status(id).generation(), 2u);
+}
+
 TEST_F(CoordinatorScaleTest, AJobThatWaitsJustHasOtherGroups) {
   const std::string id = Submit({2, 1});
   ASSERT_TRUE(Scale(id, 4).ok());

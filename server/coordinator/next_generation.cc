@@ -124,7 +124,8 @@ void BeginGeneration(JobRecord& job) {
   job.generations.wanted.reset();
   uint32_t starts = 0;
   for (const GroupRecord& group : job.groups) starts = std::max(starts, group.incarnation);
-  uint64_t first_step = job.generations.first_step;
+  const uint64_t begun_at = job.generations.first_step;
+  uint64_t first_step = begun_at;
   if (starts > 0) {
     v1::Generation ended = EndedGeneration(job);
     for (const v1::GenerationGroup& group : ended.groups()) first_step = std::max(first_step, group.last_step());
@@ -139,8 +140,11 @@ void BeginGeneration(JobRecord& job) {
     group.reason = "waits for a worker";
     group.incarnation = starts;
     group.best_step = group.exchanged_step = first_step;
-    // Servers keep the states of ranks under the number of their group.
-    group.is_new = starts > 0 && before != group.group;
+    // Servers keep the states of ranks under the number of their group. A group that was new and has exchanged nothing
+    // has none of its own.
+    const bool has_states =
+        before == group.group && !(job.groups[*before].is_new && job.groups[*before].exchanged_step <= begun_at);
+    group.is_new = starts > 0 && !has_states;
   }
   job.groups = std::move(groups);
   job.spec = spec;

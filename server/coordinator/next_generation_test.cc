@@ -132,6 +132,13 @@ TEST(NextGenerationTest, GroupsWithOtherNumbersAreNew) {
   EXPECT_FALSE(job.groups[1].is_new);
   EXPECT_TRUE(job.groups[2].is_new);
   EXPECT_TRUE(job.groups[3].is_new);
+  // The new group 2 never started, so the states under its number are still those of the group that had it before.
+  job.groups[3].exchanged_step += 10;
+  job.generations.wanted = *ScaledGroups(job.spec, "cloud", 4);
+  BeginGeneration(job);
+  EXPECT_FALSE(job.groups[1].is_new);
+  EXPECT_TRUE(job.groups[2].is_new);
+  EXPECT_FALSE(job.groups[3].is_new);
 }
 
 TEST(NextGenerationTest, AJobThatNeverStartedHasNoEarlierGeneration) {

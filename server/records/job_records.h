@@ -49,7 +49,7 @@ std::string JobPrefix(uint64_t number);
 bool IsGroupKey(uint64_t number, absl::string_view key);
 // The prefix of the keys of a job's history. The jobs are loaded without their histories.
 std::string HistoryPrefix(uint64_t number);
-// Returns all records of the job. A job never loses groups, so these replace all earlier records of the job.
+// Returns all records of the job. They replace all earlier ones but those of groups that it has no more.
 Records RecordsOf(const JobRecord& job);
 // Returns the job whose records are `records`. There must be at least one. DATA_LOSS: the message names the damaged
 // record.

@@ -37,8 +37,8 @@ class JobStore {
 
   // In one transaction, stores `jobs`, `drains` and `uses`, and removes the `forgotten` jobs with their histories but
   // keeps their traces. After OK this is durable; after an error none of it has happened. Of a job's records only those
-  // are written that differ from the stored ones. A job never has fewer groups than before. Forgetting an unknown job
-  // is no error.
+  // are written that differ from the stored ones, and those of groups that it has no more are removed. Forgetting an
+  // unknown job is no error.
   absl::Status Write(absl::Span<const JobRecord> jobs, absl::Span<const ForgottenJob> forgotten,
                      absl::Span<const WorkerDrain> drains = {}, absl::Span<const OwnerUse> uses = {});
 

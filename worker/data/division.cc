@@ -139,14 +139,8 @@ uint64_t Division::StepsTotal(uint64_t epochs) const {
 }
 
 double Division::EpochAt(uint64_t step) const {
-  if (step >= whole_step_) {
-    return static_cast<double>(whole_epoch_) +
-           static_cast<double>(step - whole_step_) / static_cast<double>(steps_per_epoch_);
-  }
-  const Part part = PartOf(step);
-  const double left = static_cast<double>(part.samples) / static_cast<double>(samples_);
-  const double done = static_cast<double>(step - std::min(step, part.first_step)) / static_cast<double>(part.steps);
-  return static_cast<double>(part.epoch) + 1 - left * (1 - done);
+  const double steps = static_cast<double>(step) - static_cast<double>(whole_step_);
+  return std::max(0.0, static_cast<double>(whole_epoch_) + steps / static_cast<double>(steps_per_epoch_));
 }
 
 uint64_t Division::EpochsEndedBy(uint64_t step) const {

@@ -56,7 +56,8 @@ class Division {
   uint64_t first_step() const { return first_step_; }
   // Returns how many steps a group will have made, in all generations, when `epochs` epochs are over.
   uint64_t StepsTotal(uint64_t epochs) const;
-  // Returns the passes over the data, by all groups together, of a group that has made `step` steps.
+  // Returns the passes over the data, by all groups together, when a group has made `step` steps. It counts work, so it
+  // grows evenly, also while the groups go through what is left of several epochs.
   double EpochAt(uint64_t step) const;
   // Returns the number of epochs that are over right after this step; 0 if the step does not end one.
   uint64_t EpochsEndedBy(uint64_t step) const;

@@ -74,6 +74,9 @@ TEST(DivisionTest, GroupsMayBeInDifferentEpochs) {
   EXPECT_THAT(ListOf(division.PartOf(7)), ElementsAre(2, 3, 4, 5, 6, 7));
   EXPECT_EQ(division.PartOf(7).epoch, 1u);
   EXPECT_EQ(division.PartOf(13).epoch, 2u);
+  // 9 of 16 samples were trained.
+  EXPECT_DOUBLE_EQ(division.EpochAt(6), 9.0 / 8);
+  EXPECT_DOUBLE_EQ(division.EpochAt(13), 2.0);
   EXPECT_EQ(division.StepsTotal(2), 13u);
 }
 

@@ -220,6 +220,7 @@ absl::Status GroupTraining::MakeGroupStep() {
 void GroupTraining::NoteRestart(uint64_t first_step) {
   const bool goes_on = options_.sender.incarnation() > 1 && first_step < options_.rhythm.steps_total;
   if (!goes_on || deps_.group->rank() != 0) return;
+  if (options_.is_new && options_.sender.incarnation() == options_.first_incarnation) return;
   if (state_step_.has_value()) {
     deps_.reporter->Notice(absl::StrCat("group ", options_.sender.group(), " was started again and goes on from step ",
                                         first_step, " with its own state of step ", *state_step_));
