@@ -65,7 +65,8 @@ bool WriteQueue::HasWork(bool may_change_records) const {
 WriteBatch WriteQueue::Take(bool may_change_records, const std::function<const JobRecord*(const std::string&)>& find,
                             absl::Time now) {
   WriteBatch batch;
-  changes_are_out_ = may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty());
+  changes_are_out_ =
+      may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty());
   if (changes_are_out_) {
     ++taken_;
     jobs_out_ = std::exchange(jobs_, {});
