@@ -199,7 +199,8 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
     look_at = absl::Now() + kLookAgain;
     const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);
     if (job.ok() && job->state() == v1::JOB_STATE_HELD) held = *job;
-    return held.has_value() ? absl::AbortedError("held") : status;
+    if (held.has_value()) status = absl::AbortedError("held");
+    return status;
   };
   const absl::Status end = PrintLog(invocation, *coordinator, options);
   if (held.has_value()) return GiveUp(invocation, *coordinator, *held, cluster);

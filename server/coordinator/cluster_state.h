@@ -413,6 +413,8 @@ class ClusterState {
   // cluster_state_preempt.cc
   // Tells running groups to leave so that the hindered ones can start, if they may.
   void Preempt(const std::vector<HinderedGroup>& hindered, Instant now);
+  // Returns whether a group runs that may be told to leave for one of them, wherever it runs.
+  bool AnyMayLeaveFor(const std::vector<HinderedGroup>& hindered) const;
   std::vector<FreeWorker> WorkersForEvictions(Instant now) const;
 
   // cluster_state_avoid.cc

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
 #include "job/group_kinds.h"
@@ -82,17 +83,23 @@ WaitingGroup ClusterState::WaitingGroupOf(const Job& job, uint32_t group) {
 
 std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
   std::vector<FreeWorker> workers;
+  workers.reserve(workers_.size());
+  // A hash table, because a large cluster has tens of thousands of occupants.
+  absl::flat_hash_map<absl::string_view, const Job*> jobs;
+  jobs.reserve(jobs_.size());
+  for (const auto& [number, job] : jobs_) jobs[job.record.job_id] = &job;
   for (const auto& [name, worker] : workers_) {
     if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
     FreeWorker& shown = workers.emplace_back(WholeWorker(worker));
     uint64_t used = 0;
+    shown.occupants.reserve(worker.occupants.size());
     for (const auto& [key, ranks] : worker.occupants) {
       used += ranks;
       // A worker may name any job. Only ids of our own are fit for texts.
-      const auto number = number_of_job_.find(key.job_id);
-      const Job* job = number == number_of_job_.end() ? nullptr : &jobs_.at(number->second);
-      const bool known = job != nullptr;
-      shown.occupants.push_back({known ? key.job_id : "", ranks, known ? EndsIn(*job, key, now) : std::nullopt});
+      const auto job = jobs.find(key.job_id);
+      const bool known = job != jobs.end();
+      shown.occupants.push_back(
+          {known ? key.job_id : "", ranks, known ? EndsIn(*job->second, key, now) : std::nullopt});
     }
     shown.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
     shown.drained = !worker.gets_groups();

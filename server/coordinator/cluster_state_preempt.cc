@@ -1,7 +1,6 @@
 // ClusterState: running groups that leave because a job of higher priority needs their slots.
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,10 +12,9 @@
 namespace hooke {
 
 void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant now) {
-  if (hindered.empty()) return;
+  if (!AnyMayLeaveFor(hindered)) return;
   std::vector<RunningGroup> running;
   std::vector<std::pair<Job*, uint32_t>> groups;  // Of `running`.
-  std::optional<uint32_t> lowest;
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     const uint32_t priority = job.record.spec.priority();
@@ -27,12 +25,8 @@ void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant n
       one.preemptible = job.record.spec.preemptible() && group.task == v1::GroupStart::TRAIN;
       for (const GroupPart& part : group.parts) one.parts.push_back({part.worker, part.ranks});
       groups.emplace_back(&job, group.group);
-      if (one.preemptible && !one.leaving) lowest = std::min(lowest.value_or(priority), priority);
     }
   }
-  const bool any = std::any_of(hindered.begin(), hindered.end(),
-                               [&](const HinderedGroup& one) { return lowest.has_value() && one.priority > *lowest; });
-  if (!any) return;
   for (const Eviction& eviction : ChooseEvictions(hindered, WorkersForEvictions(now), running)) {
     const auto& [job, group] = groups[eviction.running];
     const HinderedGroup& for_whom = hindered[eviction.waiting];
@@ -42,6 +36,20 @@ void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant n
     Log(*job, absl::StrCat("group ", group, " leaves, and goes on later: ", live.leaves), now);
     StopParts(*job, job->record.groups[group], live.leaves, StopHow::kLeave);
   }
+}
+
+// Spares a look at all groups and workers when nobody would be asked, as is the case most of the time.
+bool ClusterState::AnyMayLeaveFor(const std::vector<HinderedGroup>& hindered) const {
+  uint32_t highest = 0;
+  for (const HinderedGroup& one : hindered) highest = std::max(highest, one.priority);
+  for (const auto& [number, job] : jobs_) {
+    const v1::JobSpec& spec = job.record.spec;
+    if (HasEnded(job.record.state) || !spec.preemptible() || spec.priority() >= highest) continue;
+    for (const GroupRecord& group : job.record.groups) {
+      if (IsPlaced(group.state) && job.live[group.group].leaves.empty()) return true;
+    }
+  }
+  return false;
 }
 
 // Slots of groups that are being stopped count as free: these groups end soon anyway.
