@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "client/text/job_text.h"
 #include "client/text/time_text.h"
+#include "job/done_share.h"
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "job/metric.h"
@@ -148,7 +151,7 @@ std::string AccuracyText(const v1::JobStatus& job) {
   return knows ? PercentText(job.center().accuracy()) : "-";
 }
 
-// Of a job that runs: which of its groups is held, or else the last setback of its center.
+// Returns what to note about a job that runs: which group is held. If none is, the last setback of its center.
 std::string RunningNote(const v1::JobStatus& job) {
   for (const v1::GroupStatus& group : job.groups()) {
     if (group.state() == v1::GROUP_STATE_HELD) return absl::StrCat(GroupText(group), " is ", group.reason());
@@ -160,20 +163,13 @@ std::string RunningNote(const v1::JobStatus& job) {
 
 std::string DoneText(const v1::JobStatus& job) {
   if (job.state() == v1::JOB_STATE_SUCCEEDED) return "100 %";
-  double sum = 0;
+  std::vector<GroupDone> groups;
   for (const v1::GroupStatus& group : job.groups()) {
     if (group.task() == v1::GroupStart::EVALUATE) continue;
-    const v1::RankProgress& progress = group.progress();
-    if (group.state() == v1::GROUP_STATE_FINISHED) {
-      sum += 1;
-    } else if (!group.has_progress() && group.incarnation() > 0 && group.state() != v1::GROUP_STATE_WAITING) {
-      return "-";
-    } else if (progress.steps_total() > 0) {
-      sum += std::min(1.0, static_cast<double>(progress.step()) / static_cast<double>(progress.steps_total()));
-    }
+    groups.push_back({group.state(), group.incarnation(), group.has_progress() ? &group.progress() : nullptr});
   }
-  const uint32_t groups = std::max<uint32_t>(1, job.spec().groups().count());
-  return absl::StrFormat("%.0f %%", std::floor(100 * sum / groups));
+  const std::optional<double> done = DoneShare(groups, job.spec().groups().count());
+  return done.has_value() ? absl::StrFormat("%.0f %%", std::floor(100 * *done)) : "-";
 }
 
 std::string FormatTable(const std::vector<std::vector<std::string>>& rows) {

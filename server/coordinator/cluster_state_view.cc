@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
+#include "job/done_share.h"
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/coordinator/cluster_state.h"
@@ -105,20 +106,13 @@ JobRow ClusterState::RowOf(const Job& job) {
   if (record.center.has_value()) row.accuracy = record.center->accuracy();
   if (record.state == v1::JOB_STATE_SUCCEEDED) row.done = 1;
   if (record.state == v1::JOB_STATE_SUCCEEDED || record.groups.empty()) return row;
-  double sum = 0;
+  std::vector<GroupDone> groups;
   for (const GroupRecord& group : record.groups) {
     if (group.task == v1::GroupStart::EVALUATE) continue;
     const LiveGroup& live = job.live[group.group];
-    const auto total = static_cast<double>(live.progress.steps_total());
-    if (group.state == v1::GROUP_STATE_FINISHED) {
-      sum += 1;
-    } else if (!live.has_progress && group.incarnation > 0 && IsPlaced(group.state)) {
-      return row;  // After a restart of the coordinator, until the group's next report.
-    } else if (total > 0) {
-      sum += std::min(1.0, static_cast<double>(live.progress.step()) / total);
-    }
+    groups.push_back({group.state, group.incarnation, live.has_progress ? &live.progress : nullptr});
   }
-  row.done = sum / std::max<uint32_t>(record.spec.groups().count(), 1);
+  row.done = DoneShare(groups, record.spec.groups().count());
   return row;
 }
 
