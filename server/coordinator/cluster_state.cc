@@ -207,16 +207,9 @@ void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
 void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now) {
   GroupOutcome compared = outcome;
   compared.cause = CauseOfEnd(group, outcome);
-  GroupDecision decision = AfterGroupEnd(group, compared, options_.restart);
-  const Generations& generations = job.record.generations;
-  if (decision.state == v1::GROUP_STATE_FAILED && !generations.earlier.empty() &&
-      outcome.step <= generations.first_step && group.task == v1::GroupStart::TRAIN) {
-    // A job that has trained does not fail because its groups cannot begin with their new number.
-    decision.state = v1::GROUP_STATE_HELD;
-    absl::StrAppend(&decision.reason, "; `hooke scale` with another number of groups lets the job go on");
-  }
-  const bool died = decision.state == v1::GROUP_STATE_WAITING || decision.state == v1::GROUP_STATE_HELD;
-  if (died) NoteFailure(job, group, outcome, now);
+  if (!job.record.generations.earlier.empty()) compared.began_at = job.record.generations.first_step;
+  const GroupDecision decision = AfterGroupEnd(group, compared, options_.restart);
+  if (WillStart(decision.state)) NoteFailure(job, group, outcome, now);
   ApplyGroupDecision(job, group, decision, now);
 }
 
@@ -246,8 +239,7 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
   if (decision.state == v1::GROUP_STATE_FINISHED) Log(job, text, now);
   // If the group failed for good, there is no notice here: the job's end gives the same reason.
-  const bool goes_on = decision.state == v1::GROUP_STATE_WAITING || decision.state == v1::GROUP_STATE_HELD;
-  if (goes_on) Notice(job, text, now);
+  if (WillStart(decision.state)) Notice(job, text, now);
   Store(job);
   ApplyJobDecision(job, now);
 }
@@ -286,8 +278,7 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
   job.ended_at = now.steady;
   for (GroupRecord& group : job.record.groups) {
     job.live[group.group].silences.clear();
-    const bool open = group.state == v1::GROUP_STATE_WAITING || group.state == v1::GROUP_STATE_HELD;
-    if (!IsPlaced(group.state) && !open) continue;
+    if (!IsPlaced(group.state) && !WillStart(group.state)) continue;
     group.state = v1::GROUP_STATE_CANCELLED;
     group.reason = state == v1::JOB_STATE_CANCELLED ? "the job was cancelled" : "the job has ended";
   }

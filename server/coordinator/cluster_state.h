@@ -65,7 +65,7 @@ struct ClusterStateOptions {
   RestartOptions restart;
   AvoidOptions avoid;
   StragglerOptions straggler;
-  // What an owner has used counts half after this time, when jobs of one priority are put in order.
+  // Jobs of one priority are put in order by what their owners have used. Use counts half after this time.
   absl::Duration fair_half_life = absl::Hours(24);
   OwnerSlots owner_slots;  // The most slots that owners may use at once.
   KeepLimits keep;         // Beyond these limits, the jobs that ended first are forgotten.
@@ -266,7 +266,7 @@ class ClusterState {
 
     bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
   };
-  // What the jobs of an owner use.
+  // How much of the cluster the jobs of an owner use.
   struct Use {
     double slot_seconds = 0;  // As they counted at `charged_at_`.
     uint64_t slots = 0;       // Used since then.
@@ -512,6 +512,10 @@ class ClusterState {
 
   v1::NodeStatus StatusOf(const Worker& worker, Instant now) const;
   bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
+  // Returns whether groups can start on the worker now, as far as its connection goes.
+  bool IsAlive(const Worker& worker, Instant now) const {
+    return worker.session != 0 && !worker.lost && IsAlive(worker.last_heard, now);
+  }
   bool IsAlive(Instant last_heard, Instant now) const {
     return LivenessOf(now.steady - last_heard.steady, options_.liveness) == Liveness::kAlive;
   }

@@ -89,7 +89,7 @@ std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
   jobs.reserve(jobs_.size());
   for (const auto& [number, job] : jobs_) jobs[job.record.job_id] = &job;
   for (const auto& [name, worker] : workers_) {
-    if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
+    if (!IsAlive(worker, now)) continue;
     FreeWorker& shown = workers.emplace_back(WholeWorker(worker));
     uint64_t used = 0;
     shown.occupants.reserve(worker.occupants.size());

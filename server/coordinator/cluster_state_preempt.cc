@@ -56,7 +56,7 @@ bool ClusterState::AnyMayLeaveFor(const std::vector<HinderedGroup>& hindered) co
 std::vector<FreeWorker> ClusterState::WorkersForEvictions(Instant now) const {
   std::vector<FreeWorker> workers;
   for (const auto& [name, worker] : workers_) {
-    if (worker.session == 0 || worker.lost || !IsAlive(worker.last_heard, now)) continue;
+    if (!IsAlive(worker, now)) continue;
     uint64_t used = 0;
     for (const auto& [key, ranks] : worker.occupants) {
       const JobRecord* job = Find(key.job_id);

@@ -88,8 +88,8 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
   v1::SiteHeartbeatResponse response;
   std::map<std::string, std::vector<const Worker*>> own_workers;
   for (const auto& [name, worker] : workers_) {
-    const bool lives = worker.session != 0 && !worker.lost && IsAlive(worker.last_heard, now);
-    if (lives && worker.site == site && !worker.only_job.empty()) own_workers[worker.only_job].push_back(&worker);
+    if (IsAlive(worker, now) && worker.site == site && !worker.only_job.empty())
+      own_workers[worker.only_job].push_back(&worker);
   }
   for (const Job* job : UnfinishedInOrder()) {
     if (response.jobs_size() == kJobsMax) break;

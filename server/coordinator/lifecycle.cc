@@ -76,6 +76,11 @@ GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcom
     decision.state = v1::GROUP_STATE_FAILED;
     decision.failures = group.failures + 1;
     decision.reason = absl::StrCat(GroupName(group), " failed", AtStep(group, outcome), ": ", why);
+    if (group.task == v1::GroupStart::TRAIN && outcome.began_at.has_value() && outcome.step <= *outcome.began_at) {
+      // A job that has trained does not fail because its groups cannot begin with their new number.
+      decision.state = v1::GROUP_STATE_HELD;
+      absl::StrAppend(&decision.reason, "; `hooke scale` with another number of groups lets the job go on");
+    }
     return decision;
   }
   const uint32_t before = outcome.step > group.best_step ? 0 : group.failures;

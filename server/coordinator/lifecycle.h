@@ -5,6 +5,7 @@
 // each returns its decision and the reason.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -34,6 +35,8 @@ struct GroupOutcome {
   // 0: it ended for another reason.
   uint32_t server_failures = 0;
   std::string cause = {};  // CauseOf the end; empty: it is not compared with others.
+  // The step at which the job's generation began, if there was one before it.
+  std::optional<uint64_t> began_at = std::nullopt;
 };
 
 // The loss of a group whose end nobody reported. Its worker is lost, or does not run the group any more.
@@ -59,9 +62,11 @@ struct GroupDecision {
 bool MendsItself(absl::StatusCode code);
 
 // Decides what follows the end of a group. Errors that a new try cannot mend (INVALID_ARGUMENT, NOT_FOUND,
-// FAILED_PRECONDITION, DATA_LOSS) fail the job. So do `failures_max` failures in a row without a new step. After
-// `repeats_max` ends in a row with the same cause, the group is held. After any other error the group starts again, and
-// its wait grows. Ends because of a missing server make the wait grow, but never fail the job or hold the group.
+// FAILED_PRECONDITION, DATA_LOSS) fail the job. But if the number of groups has changed, and the group has made no step
+// since then, it is held: another number may do. The job also fails after `failures_max` failures in a row without a
+// new step. After `repeats_max` ends in a row with the same cause, the group is held. After any other error the group
+// starts again, and its wait grows. Ends because of a missing server make the wait grow, but never fail the job or hold
+// the group.
 GroupDecision AfterGroupEnd(const GroupRecord& group, const GroupOutcome& outcome, const RestartOptions& options);
 
 // Decides what follows the loss of a group. After the first loss of a row the group starts again at once. Most often

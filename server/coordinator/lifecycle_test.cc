@@ -305,5 +305,23 @@ TEST(LifecycleTest, DecidesWhatGroupsMakeOfTheirJob) {
   }
 }
 
+// A group that cannot begin with the new number of groups is held. Once it has made a step, such an error fails the
+// job.
+TEST(LifecycleTest, ANumberOfGroupsThatCannotBeginIsHeld) {
+  GroupRecord group;
+  GroupOutcome outcome;
+  outcome.code = absl::StatusCode::kInvalidArgument;
+  outcome.message = "too few samples";
+  outcome.step = 40;
+  EXPECT_EQ(AfterGroupEnd(group, outcome, {}).state, v1::GROUP_STATE_FAILED) << "the number never changed";
+  outcome.began_at = 40;
+  EXPECT_EQ(AfterGroupEnd(group, outcome, {}).state, v1::GROUP_STATE_HELD);
+  outcome.step = 41;
+  EXPECT_EQ(AfterGroupEnd(group, outcome, {}).state, v1::GROUP_STATE_FAILED);
+  outcome.step = 40;
+  group.task = v1::GroupStart::EVALUATE;
+  EXPECT_EQ(AfterGroupEnd(group, outcome, {}).state, v1::GROUP_STATE_FAILED);
+}
+
 }  // namespace
 }  // namespace hooke

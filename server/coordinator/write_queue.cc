@@ -59,14 +59,17 @@ std::optional<JobRecord> WriteQueue::WithdrawSubmission(const std::string& job_i
 
 bool WriteQueue::HasWork(bool may_change_records) const {
   if (!submissions_.empty() || !lines_.empty() || !profiles_.empty()) return true;
-  return may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty());
+  return may_change_records && HasChanges();
+}
+
+bool WriteQueue::HasChanges() const {
+  return !jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty();
 }
 
 WriteBatch WriteQueue::Take(bool may_change_records, const std::function<const JobRecord*(const std::string&)>& find,
                             absl::Time now) {
   WriteBatch batch;
-  changes_are_out_ =
-      may_change_records && (!jobs_.empty() || !forgotten_.empty() || !drains_.empty() || !uses_.empty());
+  changes_are_out_ = may_change_records && HasChanges();
   if (changes_are_out_) {
     ++taken_;
     jobs_out_ = std::exchange(jobs_, {});

@@ -76,6 +76,8 @@ class WriteQueue {
   bool HasProfilesOf(const std::string& job_id) const;
 
  private:
+  // Returns whether records of jobs, workers or owners wait.
+  bool HasChanges() const;
   struct Lines {
     uint64_t waiting = 0;
     uint64_t dropped = 0;

@@ -154,6 +154,11 @@ inline bool IsPlaced(v1::GroupState state) {
   return state == v1::GROUP_STATE_STARTING || state == v1::GROUP_STATE_RUNNING;
 }
 
+// Returns whether the group is to start again, by itself or when a user says so.
+inline bool WillStart(v1::GroupState state) {
+  return state == v1::GROUP_STATE_WAITING || state == v1::GROUP_STATE_HELD;
+}
+
 }  // namespace hooke
 
 #endif  // HOOKE_SERVER_RECORDS_RECORDS_H_

@@ -97,7 +97,7 @@ class Planner {
       room += candidate.second;
     }
     if (room < waiting.group.ranks) return;
-    // Those of the highest priority stay if the others are enough.
+    // A candidate stays if the other ones give enough room. The candidates of the highest priority are tried first.
     for (size_t i = chosen.size(); i-- > 0;) {
       if (room - chosen[i].second < waiting.group.ranks) continue;
       room -= chosen[i].second;
@@ -140,15 +140,7 @@ class Planner {
 
 std::vector<Eviction> ChooseEvictions(absl::Span<const HinderedGroup> waiting, absl::Span<const FreeWorker> workers,
                                       absl::Span<const RunningGroup> running) {
-  std::optional<uint32_t> lowest;
-  for (const RunningGroup& group : running) {
-    if (group.preemptible && !group.leaving) lowest = std::min(lowest.value_or(UINT32_MAX), group.priority);
-  }
   std::vector<Eviction> evictions;
-  if (!lowest.has_value() ||
-      absl::c_none_of(waiting, [&](const HinderedGroup& one) { return one.priority > *lowest; })) {
-    return evictions;
-  }
   Planner planner(workers, running);
   for (size_t i = 0; i < waiting.size(); ++i) {
     // Groups that nobody makes room for still come first for slots that become free anyway.

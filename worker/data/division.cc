@@ -144,9 +144,11 @@ double Division::EpochAt(uint64_t step) const {
 }
 
 uint64_t Division::EpochsEndedBy(uint64_t step) const {
-  if (step <= first_step_) return 0;
-  const Part part = PartOf(step - 1);
-  return part.first_step + part.steps == step ? part.epoch + 1 : 0;
+  for (const Part& part : parts_) {
+    if (part.first_step + part.steps == step) return part.epoch + 1;
+  }
+  if (step <= whole_step_ || (step - whole_step_) % steps_per_epoch_ != 0) return 0;
+  return whole_epoch_ + (step - whole_step_) / steps_per_epoch_;
 }
 
 }  // namespace hooke

@@ -63,11 +63,7 @@ absl::StatusOr<Sampler> Sampler::Make(const SamplerOptions& o) {
   if (!o.group_samples.empty()) {
     const auto group = o.group_samples.begin() + o.group;
     const uint64_t before = std::accumulate(o.group_samples.begin(), group, uint64_t{0});
-    const uint64_t all = std::accumulate(group, o.group_samples.end(), before);
-    if (o.samples >= all) return MakeDivided(o, before + first);
-    return absl::InvalidArgumentError(absl::StrCat("one step of all groups takes ", all,
-                                                   " samples, and the training data has ", o.samples,
-                                                   "; take a smaller batch_size, or fewer groups or ranks"));
+    return MakeDivided(o, before + first);
   }
   // We divide one by one, because the product may overflow.
   const uint64_t steps = o.samples / o.groups / o.ranks / o.batch;
