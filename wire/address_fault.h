@@ -1,7 +1,7 @@
 #ifndef HOOKE_WIRE_ADDRESS_FAULT_H_
 #define HOOKE_WIRE_ADDRESS_FAULT_H_
 
-// What is wrong with the address in a flag at whose place a program serves, such as --listen or --metrics. Pure.
+// Checks the address at which a program is to serve, as flags such as --listen and --metrics give it. Pure.
 
 #include <string>
 

@@ -24,7 +24,7 @@ std::string ErrorOf(absl::string_view text) {
   return std::string(ParseJobText(text, "job.yaml", folder).status().message());
 }
 
-// What is complete in itself is read as ever, with its defaults.
+// A job file that names no other files needs no folder. It gets its defaults as ever.
 TEST(JobTextTest, NeedsNoFolder) {
   NoFolder folder;
   const absl::StatusOr<JobFile> file =

@@ -34,7 +34,7 @@ TEST(DashboardJsonTest, HasTheNamesOfMessages) {
   EXPECT_EQ(json["submitted_unix_ms"], "1700000000000");
 }
 
-// What cannot be written is an error and no answer.
+// A message that JSON cannot express gives an error, and no text.
 TEST(DashboardJsonTest, SaysWhatIsNoJson) {
   v1::StatusDetails details;
   details.add_details()->set_type_url("type.googleapis.com/hooke.v1.NoSuchMessage");

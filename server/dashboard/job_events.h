@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_DASHBOARD_JOB_EVENTS_H_
 #define HOOKE_SERVER_DASHBOARD_JOB_EVENTS_H_
 
-// What has happened to a job over time, from the coordinator's own lines in the job's log. The log keeps them over
-// restarts of the coordinator. Pure.
+// Lists the events of a job: starts and ends of its groups, and notices. They are read from the lines that the
+// coordinator has written to the job's log, which survives restarts of the coordinator. Pure.
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,6 @@
-// What a snapshot or a later generation of the job takes from a Shard, and how it is put into another one.
+// Shard: copies of its contents, for a snapshot and for a later generation of the job, and their way into another
+// Shard.
+
 #include <algorithm>
 #include <utility>
 

@@ -53,7 +53,7 @@ struct WaitingGroup {
   std::string owner = {};
 };
 
-// What an owner of jobs may use.
+// How many slots an owner of jobs uses, and may use.
 struct Quota {
   uint64_t used = 0;   // Slots that its groups take.
   uint64_t limit = 0;  // The most slots that they may take at once.

@@ -31,7 +31,7 @@ class HttpServer::Pages final : public httplib::Server {
  public:
   explicit Pages(const HttpServerOptions& options) : options_(options) {
     set_payload_max_length(options.action_bytes_max);
-    // What this function leaves unhandled is an action that is allowed. Only then its body is read.
+    // The handler returns Unhandled only for an action that is allowed. cpp-httplib then reads the body and calls Post.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       // cpp-httplib would compress for a browser, by Brotli at its slowest: a second for 200 KB. The request is a
       // variable of process_request, and no constant.
