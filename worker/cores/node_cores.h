@@ -2,13 +2,15 @@
 #define HOOKE_WORKER_CORES_NODE_CORES_H_
 
 // The cores that a worker gives to the ranks of its groups, each core to one rank at a time. The workers of a machine
-// know of each other's ranks through a file, in which byte N is locked while some rank has CPU N. The kernel frees the
-// locks of a worker that has died. WorkerDaemon owns the object; its groups take cores.
+// know of each other's ranks through the locks of a file (files/byte_locks.h), in which thing N is CPU N. WorkerDaemon
+// owns the object; its groups take cores.
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "files/byte_locks.h"
 #include "worker/cores/choose_cores.h"
 
 namespace hooke {
@@ -19,17 +21,16 @@ constexpr char kCoresFile[] = "/dev/shm/hooke.cores";
 // Cores that the ranks of one group have on this node. The destructor gives them back.
 class HeldCores {
  public:
-  HeldCores(CoresChoice choice, int file) : choice_(std::move(choice)), file_(file) {}
-  ~HeldCores();
-  HeldCores(const HeldCores&) = delete;
-  HeldCores& operator=(const HeldCores&) = delete;
+  // `locks` are those of the CPUs; null: no CPU is held.
+  HeldCores(CoresChoice choice, std::unique_ptr<ByteLocks> locks)
+      : choice_(std::move(choice)), locks_(std::move(locks)) {}
 
   // If it is not bound, no core is held.
   const CoresChoice& choice() const { return choice_; }
 
  private:
   const CoresChoice choice_;
-  const int file_;  // The open file that has the locks; -1: none.
+  const std::unique_ptr<ByteLocks> locks_;
 };
 
 struct NodeCoresOptions {
