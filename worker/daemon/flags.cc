@@ -19,13 +19,16 @@
 namespace hooke {
 namespace {
 
-// Returns "" if the text is a number of slots, otherwise what is allowed. We parse it ourselves: CLI11 reads "-1" for
-// an unsigned number, and its errors do not name the allowed numbers.
+// Returns "" if the text is "auto" or a number of slots, otherwise what is allowed. We parse it ourselves: CLI11 reads
+// "-1" for an unsigned number, and its errors do not name the allowed numbers.
 std::string CheckSlots(const std::string& text) {
   int slots;
+  if (text == "auto") return "";
   if (absl::SimpleAtoi(text, &slots) && slots >= 1 && static_cast<uint32_t>(slots) <= kSlotsMax) return "";
-  return absl::StrCat("must be 1 to ", kSlotsMax, ", got ", text);
+  return absl::StrCat("must be auto, or 1 to ", kSlotsMax, ", got ", text);
 }
+
+std::string CheckGpus(const std::string& text) { return text == "auto" || text == "none" ? "" : GpuListFault(text); }
 
 std::string CheckTimeout(const std::string& text) {
   absl::Duration timeout;
@@ -73,10 +76,31 @@ constexpr absl::Duration kBatchIdle = absl::Minutes(2);
 
 // The texts of flags that are parsed into WorkerFlags later.
 struct RawFlags {
-  std::string slots;
+  std::string slots = "auto";
   std::string bind = "cores";
+  std::string gpus = "auto";
   std::string log_level = "info";
 };
+
+// Adds what divides the node among ranks.
+void AddShareOptions(Command& command, RawFlags& raw) {
+  command
+      .Add("--slots", raw.slots,
+           "ranks that may run here at once; each gets an equal share of this node's cores and GPUs; auto: as many as "
+           "the node has GPUs, or without GPUs as many as it has cores")
+      .Check(CheckSlots)
+      .Type(absl::StrCat("TEXT:auto, or 1 to ", kSlotsMax));
+  command
+      .Add("--bind", raw.bind,
+           "cores: each rank runs on cores of its own, and the job's log says which; none: ranks run on all cores")
+      .OneOf({"cores", "none"});
+  command
+      .Add("--gpus", raw.gpus,
+           "GPUs for ranks, each of which sees only its own, by CUDA_VISIBLE_DEVICES; a list like 0,1 or GPU-5f1e...; "
+           "auto: those of this worker's CUDA_VISIBLE_DEVICES, else all that nvidia-smi names; none: ranks see what "
+           "this worker sees")
+      .Check(CheckGpus);
+}
 
 void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& flags, RawFlags& raw) {
   WorkerOptions& worker = flags.worker;
@@ -86,19 +110,10 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   worker.launch.rank_binary = defaults.own_folder + "/hooke-rank";
   worker.launch.remote_agent = defaults.own_folder + "/hooke-remote";
   worker.launch.mpirun = FindProgram(MpirunNames(worker.launch.flavour), defaults.path);
-  raw.slots = absl::StrCat(std::min<size_t>(defaults.cores.size(), kSlotsMax));
   command.Add("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
   command.Add("--name", worker.name, "name of this worker, unique in the cluster");
   command.Add("--site", worker.site, "where this worker stands; jobs ask for it by groups.site");
-  command
-      .Add("--slots", raw.slots,
-           "ranks that may run here at once; each gets an equal share of this node's cores, without this flag one core")
-      .Check(CheckSlots)
-      .Type(absl::StrCat("TEXT:1 to ", kSlotsMax));
-  command
-      .Add("--bind", raw.bind,
-           "cores: each rank runs on cores of its own, and the job's log says which; none: ranks run on all cores")
-      .OneOf({"cores", "none"});
+  AddShareOptions(command, raw);
   command
       .Add("--token-file", flags.token_file,
            "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
@@ -198,8 +213,15 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
     std::cerr << "--state-dir: $HOME is not set, so that a folder must be given\n";
     return {std::nullopt, 2};
   }
-  // CheckSlots has checked the text; slots = 0 would be refused later.
-  if (!absl::SimpleAtoi(raw.slots, &worker.slots)) worker.slots = 0;
+  flags.gpus = raw.gpus;
+  if (raw.gpus == "auto" && !flags.slurm.enabled) worker.gpus = defaults.find_gpus();
+  if (raw.gpus != "auto" && raw.gpus != "none") worker.gpus = ParseGpuList(raw.gpus);
+  if (raw.slots == "auto") {
+    const size_t slots = worker.gpus.empty() ? defaults.cores.size() : worker.gpus.size();
+    worker.slots = static_cast<uint32_t>(std::min<size_t>(slots, kSlotsMax));
+  } else if (!absl::SimpleAtoi(raw.slots, &worker.slots)) {
+    worker.slots = 0;  // CheckSlots has checked the text; slots = 0 would be refused later.
+  }
   const auto cpus = static_cast<uint32_t>(CountCpus(defaults.cores));
   worker.launch.threads_per_rank = std::max(1u, cpus / std::max(1u, worker.slots));
   if (raw.bind == "cores") worker.cores = defaults.cores;
@@ -224,6 +246,7 @@ std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags) {
       absl::StrCat("--coordinator=", worker.coordinator),
       absl::StrCat("--site=", worker.site),
       absl::StrCat("--bind=", worker.cores.empty() ? "none" : "cores"),
+      absl::StrCat("--gpus=", flags.gpus),
       absl::StrCat("--files-cache-bytes=", worker.files_cache_bytes),
       absl::StrCat("--collective-timeout=", absl::FormatDuration(worker.collective_timeout)),
       absl::StrCat("--exchange-timeout=", absl::FormatDuration(worker.exchange_timeout)),
@@ -240,9 +263,9 @@ std::string ToString(const WorkerFlags& flags) {
   const WorkerOptions& worker = flags.worker;
   return absl::StrCat(
       "coordinator=", worker.coordinator, " name=", worker.name, " site=", worker.site, " slots=", worker.slots,
-      " bind=", worker.cores.empty() ? "none" : "cores", " interfaces=", absl::StrJoin(flags.node.interfaces, ","),
-      " subnets=", absl::StrJoin(flags.node.subnets, ","), " state-dir=", worker.state_dir,
-      " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
+      " bind=", worker.cores.empty() ? "none" : "cores", " gpus=", absl::StrJoin(worker.gpus, ","),
+      " interfaces=", absl::StrJoin(flags.node.interfaces, ","), " subnets=", absl::StrJoin(flags.node.subnets, ","),
+      " state-dir=", worker.state_dir, " rank-binary=", worker.launch.rank_binary, " mpirun=", worker.launch.mpirun,
       " threads-per-rank=", worker.launch.threads_per_rank,
       " collective-timeout=", absl::FormatDuration(worker.collective_timeout),
       " exchange-timeout=", absl::FormatDuration(worker.exchange_timeout),

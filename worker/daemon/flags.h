@@ -4,6 +4,7 @@
 // hooke-worker's command line.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "worker/cores/choose_cores.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
+#include "worker/gpus/choose_gpus.h"
 
 namespace hooke {
 
@@ -24,6 +26,8 @@ struct FlagDefaults {
   std::string host_name;
   std::string own_folder;   // Folder of the running executable.
   std::vector<Core> cores;  // The cores on which this process may run. Not empty.
+  // Returns the GPUs that this process may use. It may take seconds, so it is called only if they matter.
+  std::function<std::vector<GpuName>()> find_gpus;
 };
 
 // The flags of a site that gets its workers from Slurm.
@@ -37,6 +41,7 @@ struct SlurmFlags {
 struct WorkerFlags {
   // All options but token, version, logger, on_metrics, on_welcome, node, launch.environment and launch.as_root.
   WorkerOptions worker;
+  std::string gpus;  // The text of --gpus.
   SlurmFlags slurm;
   absl::Duration exit_idle;  // The program ends when no group has run here for so long; 0: never.
   NodeAddressWish node;      // The caller makes worker.node from this and the machine's interfaces.

@@ -177,6 +177,7 @@ GroupVerdict GroupRun::RunToEnd() {
     announced_.Notify();
     SetRanks(nullptr);
     rank_output_.reset();
+    gpus_.reset();
     cores_.reset();
     return failure(why);
   };
@@ -202,7 +203,9 @@ GroupVerdict GroupRun::RunToEnd() {
   // After these calls, all reports and all output of the ranks have been read.
   server->reset();
   rank_output_.reset();
-  cores_.reset();  // Before the group's end is reported: the coordinator may then send the next group.
+  // Before the group's end is reported: the coordinator may then send the next group.
+  gpus_.reset();
+  cores_.reset();
   absl::MutexLock lock(&mutex_);
   return watch_.Verdict({end.ok(), absl::StrCat(launcher_, " ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }

@@ -36,6 +36,7 @@
 #include "worker/daemon/rank_watch.h"
 #include "worker/file_cache/coordinator_files.h"
 #include "worker/file_cache/file_cache.h"
+#include "worker/gpus/node_gpus.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
 #include "worker/launch/rank_output.h"
@@ -54,6 +55,8 @@ struct GroupRunOptions {
   FetchOptions fetch;
   // The cores to which ranks are bound. Null: they are not bound. It outlives the run.
   const NodeCores* cores = nullptr;
+  // The GPUs that are divided among ranks. Null: ranks see what the worker sees. It outlives the run.
+  NodeGpus* gpus = nullptr;
   // A part that waits for its launch says this often that it is ready.
   absl::Duration ready_again = absl::Seconds(30);
   // How long the ranks of a group that is to leave (Leave) have until they are stopped; 0: they are stopped at once. To
@@ -114,6 +117,8 @@ class GroupRun final {
   std::string CommandFolder(const GroupFolder& folder) const;
   // Takes cores for the ranks of this part, sets `launch` to bind them, and logs who got which.
   void TakeCores(LaunchOptions& launch);
+  // Takes GPUs for the ranks of this part, sets `launch` to show each rank only its own, and logs who got which.
+  void TakeGpus(LaunchOptions& launch);
   // Makes what the launcher and the ranks need in the group's folder.
   absl::StatusOr<LaunchOptions> Prepare(const GroupFolder& folder);
   absl::StatusOr<std::unique_ptr<Process>> StartLauncher(const LaunchOptions& launch);
@@ -143,6 +148,7 @@ class GroupRun final {
   const std::string launcher_;               // The launcher's name for people.
   v1::StartGroupCommand start_;              // Only the run's thread uses it.
   std::unique_ptr<FileCache::Use> files_;    // Only the run's thread uses it. Set while the group has files.
+  std::unique_ptr<HeldGpus> gpus_;           // As cores_, if `gpus` is given.
   std::unique_ptr<HeldCores> cores_;         // Only the run's thread uses it. Set while ranks run, if `cores` is given.
   std::unique_ptr<RankOutput> rank_output_;  // Only the run's thread uses it. Set while a command runs.
   // Notified when GroupStarted was sent or the launch failed. Ranks' hellos wait for it.

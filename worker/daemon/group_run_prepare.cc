@@ -6,8 +6,10 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "clocks/steady_time.h"
 #include "job/command.h"
@@ -72,6 +74,21 @@ void GroupRun::TakeCores(LaunchOptions& launch) {
   }
 }
 
+void GroupRun::TakeGpus(LaunchOptions& launch) {
+  if (options_.gpus == nullptr) return;
+  // The job's own value is the last word.
+  for (const std::string& variable : launch.added_environment) {
+    if (absl::StartsWith(variable, "CUDA_VISIBLE_DEVICES=")) return;
+  }
+  gpus_ = options_.gpus->Take(part_.ranks);
+  const std::vector<std::vector<GpuName>> gpus = gpus_->gpus_of_rank();
+  const std::string text = SayGpus(gpus, options_.worker, part_.first_rank, gpus_->shared());
+  options_.logger->info("group {}: {}", name_, text);
+  callbacks_.log("worker", text);
+  uint32_t rank = part_.first_rank;
+  for (const std::vector<GpuName>& of_rank : gpus) launch.gpus_of_rank[rank++] = absl::StrJoin(of_rank, ",");
+}
+
 absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   LaunchOptions launch = options_.launch;
   launch.ranks = start_.ranks();
@@ -83,7 +100,8 @@ absl::StatusOr<LaunchOptions> GroupRun::Prepare(const GroupFolder& folder) {
   }
   launch.rank_folder = command_ ? CommandFolder(folder) : folder.path();
   TakeCores(launch);
-  if (part_.alone && launch.cpus_of_rank.empty()) return launch;
+  TakeGpus(launch);
+  if (part_.alone && launch.cpus_of_rank.empty() && launch.gpus_of_rank.empty()) return launch;
   launch.hosts = hosts_;
   launch.rank_script = folder.rank_script();
   if (absl::Status status = folder.WriteRankScript(RankScript(launch)); !status.ok()) return status;

@@ -43,7 +43,7 @@ class HookeWorkerTest : public ::testing::Test {
   }
 
   // Starts the program; its output goes to a file.
-  void Start(std::vector<std::string> flags) {
+  void Start(std::vector<std::string> flags, std::string variable = "A=b") {
     flags.insert(flags.begin(), fs::absolute("worker/daemon/hooke-worker").string());
     std::vector<char*> argv;
     argv.reserve(flags.size() + 1);
@@ -51,7 +51,7 @@ class HookeWorkerTest : public ::testing::Test {
     argv.push_back(nullptr);
     std::string home = "HOME=" + folder_;
     std::string path = "PATH=/usr/local/bin:/usr/bin:/bin";
-    char* environment[] = {home.data(), path.data(), nullptr};
+    char* environment[] = {home.data(), path.data(), variable.data(), nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, output_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -172,7 +172,7 @@ TEST_F(HookeWorkerTest, Describe) {
   Start({"--describe", "--slots", "3", "--mpirun", "/opt/mpirun"});
   EXPECT_EQ(Wait(), 0) << Output();
   EXPECT_THAT(Output(),
-              ::testing::MatchesRegex("version [0-9.]+\nslots 3\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
+              ::testing::MatchesRegex("version [0-9.]+\nslots 3\ngpus [^\n]*\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
                                       "rank-binary /.*/hooke-rank\naddress \ninterface \n(own-address .*\n)*"));
   EXPECT_FALSE(fs::exists(folder_ + "/.hooke"));
   Start({"--describe", "--interface", "nope0"});
@@ -180,10 +180,25 @@ TEST_F(HookeWorkerTest, Describe) {
   EXPECT_THAT(Output(), HasSubstr("--interface nope0: no such interface"));
 }
 
-// Without --slots, a worker has a slot for each core on which it may run.
+// A worker divides the GPUs that a batch system has given it, and has a slot for each.
+TEST_F(HookeWorkerTest, GpusOfTheEnvironment) {
+  const std::string given = "CUDA_VISIBLE_DEVICES=2,5";
+  Start({"--describe"}, given);
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Output(), HasSubstr("\nslots 2\ngpus 2,5\n"));
+  Start({"--describe", "--slots", "4", "--gpus", "GPU-a"}, given);
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Output(), HasSubstr("\nslots 4\ngpus GPU-a\n"));
+  Start({"--describe", "--gpus", "none"}, given);
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Output(), HasSubstr(absl::StrCat("\nslots ", ReadCores(OwnCpus()).size(), "\ngpus \n")));
+}
+
+// Without --slots, a worker without GPUs has a slot for each core on which it may run.
 TEST_F(HookeWorkerTest, DefaultSlots) {
   FakeCoordinator coordinator({});
-  Start({"--coordinator", coordinator.address(), "--rank-binary", fs::absolute("worker/daemon/fake_rank").string()});
+  Start({"--coordinator", coordinator.address(), "--gpus", "none", "--rank-binary",
+         fs::absolute("worker/daemon/fake_rank").string()});
   const v1::WorkerMessage hello = coordinator.WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); });
   EXPECT_EQ(hello.hello().slots(), ReadCores(OwnCpus()).size());
   EXPECT_EQ(Kill(SIGTERM), 0);
@@ -220,9 +235,11 @@ TEST_F(HookeWorkerTest, BadFlags) {
   };
   const Case cases[] = {
       {{"--no-such-flag"}, 2, "--no-such-flag"},
-      {{"--slots", "0"}, 2, "must be 1 to 4096, got 0"},
-      {{"--slots", "-1"}, 2, "must be 1 to 4096, got -1"},
-      {{"--slots=many"}, 2, "must be 1 to 4096, got many"},
+      {{"--slots", "0"}, 2, "must be auto, or 1 to 4096, got 0"},
+      {{"--slots", "-1"}, 2, "must be auto, or 1 to 4096, got -1"},
+      {{"--slots=many"}, 2, "must be auto, or 1 to 4096, got many"},
+      {{"--gpus", "0,x"}, 2, "names no GPU: \"x\"; give auto, none, or a list like 0,1"},
+      {{"--gpus", "1,1"}, 2, "names GPU 1 twice"},
       {{"--collective-timeout", "0s"}, 2, "must be a duration from 1ms to 24h"},
       {{"--exchange-timeout", "5"}, 2, "must be a duration from 1ms to 24h"},
       {{"--exchange-timeout", "1ns"}, 2, "must be a duration from 1ms to 24h, like 30s or 1m30s, got 1ns"},

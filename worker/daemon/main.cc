@@ -29,6 +29,7 @@
 #include "worker/daemon/flags.h"
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
+#include "worker/gpus/choose_gpus.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
 #include "worker/slurm/slurm_site.h"
@@ -37,11 +38,25 @@ namespace hooke {
 namespace {
 
 constexpr absl::Duration kStopLimit = absl::Seconds(30);
-constexpr absl::Duration kOmpiInfoLimit = absl::Seconds(10);
+constexpr absl::Duration kToolLimit = absl::Seconds(10);
 
 std::string Variable(const char* name) {
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> Environment() {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
+  return environment;
+}
+
+// Returns the GPUs that this process may use. A batch system or a container that gives only some says so in
+// CUDA_VISIBLE_DEVICES.
+std::vector<GpuName> FindGpus() {
+  if (const char* visible = getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) return ParseGpuList(visible);
+  if (access("/dev/nvidiactl", F_OK) != 0) return {};
+  return ParseNvidiaSmi(OutputOf({"nvidia-smi", "-L"}, Environment(), kToolLimit));
 }
 
 FlagDefaults Defaults() {
@@ -54,13 +69,8 @@ FlagDefaults Defaults() {
   std::error_code error;
   defaults.own_folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
   defaults.cores = ReadCores(OwnCpus());
+  defaults.find_gpus = FindGpus;
   return defaults;
-}
-
-std::vector<std::string> Environment() {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) environment.emplace_back(*variable);
-  return environment;
 }
 
 // `metrics` is the address where they are served, or empty.
@@ -75,16 +85,8 @@ void WriteReadyFile(const std::string& path, const std::string& metrics, spdlog:
 // program or it hangs.
 std::string OmpiInfo(const LaunchOptions& launch) {
   const size_t slash = launch.mpirun.rfind('/');
-  std::string text;
-  ProcessOptions options;
-  options.argv = {launch.mpirun.substr(0, slash == std::string::npos ? 0 : slash + 1) + "ompi_info", "--parsable",
-                  "--config"};
-  options.environment = launch.environment;
-  options.folder = "/";
-  options.on_line = [&text](absl::string_view line) { absl::StrAppend(&text, line, "\n"); };
-  const absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
-  if (!process.ok() || !(*process)->Wait(absl::Now() + kOmpiInfoLimit).has_value()) return "";
-  return text;
+  const std::string folder = launch.mpirun.substr(0, slash == std::string::npos ? 0 : slash + 1);
+  return OutputOf({folder + "ompi_info", "--parsable", "--config"}, launch.environment, kToolLimit);
 }
 
 // Sets the address by which other nodes reach this one. Without hooke-remote there is none.
@@ -121,7 +123,8 @@ int Describe(const WorkerFlags& flags) {
     return 2;
   }
   const LaunchOptions& launch = flags.worker.launch;
-  std::cout << "version " << HOOKE_VERSION << "\nslots " << flags.worker.slots << "\nmpi "
+  std::cout << "version " << HOOKE_VERSION << "\nslots " << flags.worker.slots << "\ngpus "
+            << absl::StrJoin(flags.worker.gpus, ",") << "\nmpi "
             << (launch.flavour == MpiFlavour::kMpich ? "mpich" : "openmpi") << "\nmpirun " << launch.mpirun
             << "\nrank-binary " << launch.rank_binary << "\naddress " << node->address << "\ninterface "
             << absl::StrJoin(node->interfaces, ",") << "\n";

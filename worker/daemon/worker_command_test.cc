@@ -24,6 +24,7 @@
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
+#include "worker/gpus/choose_gpus.h"
 
 namespace hooke {
 namespace {
@@ -49,13 +50,15 @@ class WorkerCommandTest : public ::testing::Test {
     fs::remove_all(work_);
   }
 
-  void StartDaemon(bool allow_commands = true) {
+  void StartDaemon(bool allow_commands = true, std::vector<GpuName> gpus = {}) {
     WorkerOptions options;
     options.coordinator = coordinator_->address();
     options.name = "w1";
     options.slots = 4;
     options.state_dir = state_dir_;
     options.allow_commands = allow_commands;
+    options.gpus = std::move(gpus);
+    options.gpus_file = work_ + "/gpus";
     options.launch.flavour = BuiltFlavour();
     options.launch.mpirun = FindProgram(MpirunNames(BuiltFlavour()), "/usr/local/bin:/usr/bin:/bin");
     options.launch.rank_binary = fs::absolute("worker/daemon/fake_rank").string();
@@ -252,6 +255,30 @@ TEST_F(WorkerCommandTest, IsNotAllowed) {
   EXPECT_FALSE(fs::exists(work_ + "/ran"));
   EXPECT_FALSE(
       coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
+}
+
+// Each rank sees only its GPUs, and the log says which. The worker has none of its own to hand on.
+TEST_F(WorkerCommandTest, EachRankHasItsGpus) {
+  StartDaemon(true, {"0", "1", "2", "3"});
+  ASSERT_TRUE(coordinator_->Send(Command({"sh", "-c", "echo sees $CUDA_VISIBLE_DEVICES"})));
+  const v1::GroupEnded end = End();
+  EXPECT_TRUE(end.ok()) << end.message();
+  EXPECT_TRUE(Logged("group 0 worker: GPUs on w1: rank 0 has 0; rank 1 has 1"));
+  EXPECT_TRUE(Logged("group 0 rank 0: sees 0"));
+  EXPECT_TRUE(Logged("group 0 rank 1: sees 1"));
+}
+
+// The job's own variable stays, even if it hides all GPUs.
+TEST_F(WorkerCommandTest, TheJobsOwnGpus) {
+  StartDaemon(true, {"0", "1"});
+  v1::WorkerCommand command = Command({"sh", "-c", "echo sees \"[$CUDA_VISIBLE_DEVICES]\""});
+  auto& environment =
+      *command.mutable_start()->mutable_group()->mutable_job()->mutable_command()->mutable_environment();
+  environment["CUDA_VISIBLE_DEVICES"] = "";
+  ASSERT_TRUE(coordinator_->Send(command));
+  EXPECT_TRUE(End().ok());
+  for (const char* rank : {"rank 0", "rank 1"})
+    EXPECT_TRUE(Logged(absl::StrCat("group 0 ", rank, ": sees []"))) << rank;
 }
 
 // Stopping the group ends a command that does not use Hooke, and its children.

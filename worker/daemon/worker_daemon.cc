@@ -112,6 +112,7 @@ WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> 
       state_folder_(std::move(state_folder)),
       files_(std::move(files)),
       cores_({options_.cores, options_.slots, options_.cores_file}),
+      gpus_({options_.gpus, options_.slots, options_.gpus_file}),
       idle_since_(SteadyTime()),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
 
@@ -245,6 +246,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.site = options_.site;
   run.files = files_.get();
   run.cores = options_.cores.empty() ? nullptr : &cores_;
+  run.gpus = options_.gpus.empty() ? nullptr : &gpus_;
   run.fetch.coordinator = options_.coordinator;
   run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;

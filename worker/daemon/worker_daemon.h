@@ -26,6 +26,7 @@
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/session.h"
 #include "worker/file_cache/file_cache.h"
+#include "worker/gpus/node_gpus.h"
 
 namespace hooke {
 
@@ -48,6 +49,9 @@ struct WorkerOptions {
   // The cores to which ranks are bound. Empty: ranks are not bound.
   std::vector<Core> cores;
   std::string cores_file = kCoresFile;  // NodeCoresOptions::file.
+  // The GPUs that are divided among ranks. Empty: ranks see the GPUs that this process sees.
+  std::vector<GpuName> gpus;
+  std::string gpus_file = kGpusFile;  // NodeGpusOptions::file.
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, remote_agent, threads_per_rank, as_root
   // and environment.
   LaunchOptions launch;
@@ -125,6 +129,7 @@ class WorkerDaemon {
   const std::unique_ptr<WorkerFolder> state_folder_;
   const std::unique_ptr<FileCache> files_;
   const NodeCores cores_;
+  NodeGpus gpus_;
   absl::Mutex mutex_;
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // Keyed by GroupName.
   absl::Time idle_since_ ABSL_GUARDED_BY(mutex_);  // On SteadyTime's clock; has a meaning while runs_ is empty.

@@ -248,20 +248,32 @@ std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
   return environment;
 }
 
+constexpr absl::string_view kCaseOfRank = "case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}} in\n";
+
 // Returns the lines that bind the shell, and so the program that takes its place, to the CPUs of its rank.
 std::string BindingScript(const std::map<uint32_t, std::string>& cpus_of_rank) {
   if (cpus_of_rank.empty()) return "";
-  std::string script = "case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}} in\n";
+  std::string script(kCaseOfRank);
   for (const auto& [rank, cpus] : cpus_of_rank) {
     absl::StrAppend(&script, rank, ") taskset -cp ", ShellQuoted(cpus), " $$ ;;\n");
   }
   return script + "esac >/dev/null || echo 'this rank could not be bound to its cores and runs on all' >&2\n";
 }
 
+// Returns the lines that show a rank only its GPUs.
+std::string GpuScript(const std::map<uint32_t, std::string>& gpus_of_rank) {
+  if (gpus_of_rank.empty()) return "";
+  std::string script(kCaseOfRank);
+  for (const auto& [rank, gpus] : gpus_of_rank) {
+    absl::StrAppend(&script, rank, ") export CUDA_VISIBLE_DEVICES=", ShellQuoted(gpus), " ;;\n");
+  }
+  return script + "esac\n";
+}
+
 }  // namespace
 
 std::string RankScript(const LaunchOptions& options) {
-  std::string script = BindingScript(options.cpus_of_rank);
+  std::string script = BindingScript(options.cpus_of_rank) + GpuScript(options.gpus_of_rank);
   const auto set = [&script](absl::string_view name, absl::string_view value) {
     absl::StrAppend(&script, "export ", name, "=", ShellQuoted(value), "\n");
   };

@@ -60,6 +60,9 @@ struct LaunchOptions {
   // The CPUs on which each rank of this node may run, like "0-1,16", keyed by rank. It needs `rank_script`. Empty: the
   // ranks run on all CPUs of the calling process.
   std::map<uint32_t, std::string> cpus_of_rank;
+  // The GPUs that each rank of this node sees, as the value of CUDA_VISIBLE_DEVICES, keyed by rank. It needs
+  // `rank_script`. Empty: the ranks have the variable of their environment.
+  std::map<uint32_t, std::string> gpus_of_rank;
 
   // ---- Mainly for groups that run on several nodes.
 
@@ -91,9 +94,9 @@ struct LaunchCommand {
 // the script that the variable HOOKE_RANK_SCRIPT of its own node names, because paths may differ between nodes.
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options);
 
-// Returns the shell script that runs one rank on this node. It binds itself to the rank's CPUs before the rank's
-// program and its threads exist. If that fails, the rank runs unbound and says so. For a group on several nodes, it
-// also sets the variables whose values must not come from mpirun's node.
+// Returns the shell script that runs one rank on this node. It binds itself to the rank's CPUs, and sets what GPUs the
+// rank sees, before the rank's program and its threads exist. If that fails, the rank runs unbound and says so. For a
+// group on several nodes, it also sets the variables whose values must not come from mpirun's node.
 std::string RankScript(const LaunchOptions& options);
 
 // Returns the command that starts the MPI library's own daemon on a node other than mpirun's. mpirun made `arguments`.

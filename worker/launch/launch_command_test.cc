@@ -65,6 +65,18 @@ TEST(LaunchCommandTest, BoundRanks) {
   }
 }
 
+// Each rank sees only the GPUs that it was given.
+TEST(LaunchCommandTest, GpusOfRanks) {
+  LaunchOptions options = Options(MpiFlavour::kOpenMpi);
+  options.rank_script = "/state/g/rank";
+  options.rank_folder = "/state/g";
+  options.gpus_of_rank = {{2, "GPU-a,GPU-b"}, {3, "GPU-c"}};
+  EXPECT_THAT(RankScript(options), testing::StartsWith("case ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$PMIX_RANK}} in\n"
+                                                       "2) export CUDA_VISIBLE_DEVICES='GPU-a,GPU-b' ;;\n"
+                                                       "3) export CUDA_VISIBLE_DEVICES='GPU-c' ;;\n"
+                                                       "esac\ncd "));
+}
+
 LaunchOptions OnTwoNodes(MpiFlavour flavour) {
   LaunchOptions options = Options(flavour);
   options.hosts = {{"10.0.0.1", 2}, {"10.0.0.2", 1}};

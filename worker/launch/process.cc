@@ -344,4 +344,17 @@ std::optional<absl::Time> Process::kill_at() const {
   return kill_at_;
 }
 
+std::string OutputOf(std::vector<std::string> argv, std::vector<std::string> environment, absl::Duration limit) {
+  std::string text;
+  ProcessOptions options;
+  options.argv = std::move(argv);
+  options.environment = std::move(environment);
+  options.folder = "/";
+  options.on_line = [&text](absl::string_view line) { absl::StrAppend(&text, line, "\n"); };
+  const absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
+  if (!process.ok()) return "";
+  const std::optional<ProcessEnd> end = (*process)->Wait(absl::Now() + limit);
+  return end.has_value() && end->ok() ? text : "";
+}
+
 }  // namespace hooke

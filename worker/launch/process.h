@@ -47,6 +47,10 @@ std::string ToString(const ProcessEnd& end);
 // Returns a text such as "signal 9 (Killed)".
 std::string SignalText(int signal);
 
+// Runs a program to its end and returns its lines of stdout and stderr. "" if it cannot be started, fails, or has not
+// ended after `limit`. argv[0] and the environment are as in ProcessOptions.
+std::string OutputOf(std::vector<std::string> argv, std::vector<std::string> environment, absl::Duration limit);
+
 class Process {
  public:
   // Starts the child, through setpriv. NOT_FOUND: the folder or setpriv is missing. UNAVAILABLE: another error. If

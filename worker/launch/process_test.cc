@@ -207,6 +207,15 @@ TEST(ProcessTest, DiesWithItsParent) {
   close(fds[1]);
 }
 
+// The output of a program that ends well within the limit. A program that fails, hangs or is missing has none.
+TEST(ProcessTest, OutputOfAProgram) {
+  const std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "A=b"};
+  EXPECT_EQ(OutputOf({"sh", "-c", "echo out $A; echo err >&2"}, environment, absl::Seconds(20)), "out b\nerr\n");
+  EXPECT_EQ(OutputOf({"sh", "-c", "echo out; exit 1"}, environment, absl::Seconds(20)), "");
+  EXPECT_EQ(OutputOf({"sh", "-c", "echo out; sleep 1000"}, environment, absl::Milliseconds(200)), "");
+  EXPECT_EQ(OutputOf({"/no/such/program"}, environment, absl::Seconds(20)), "");
+}
+
 // If the command does not exist, setpriv says so and the process ends. If the folder does not exist, Start fails.
 TEST(ProcessTest, CannotStart) {
   ProcessOptions options;
