@@ -24,7 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
-#include "server/coordinator/example_job.h"
+#include "server/cluster/example_job.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_group.h"
 #include "wire/channel.h"

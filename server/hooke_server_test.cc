@@ -21,7 +21,7 @@
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
-#include "server/coordinator/example_job.h"
+#include "server/cluster/example_job.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_group.h"
 #include "server/parameters/test_grpc_exchanges.h"

@@ -1,4 +1,4 @@
-#include "server/coordinator/cluster_figures.h"
+#include "server/cluster/cluster_figures.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,10 +6,10 @@
 
 #include <string>
 
+#include "clocks/instant.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator_fixture.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
-#include "server/coordinator/instant.h"
 
 namespace hooke {
 namespace {

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator_fixture.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
 
 namespace hooke {

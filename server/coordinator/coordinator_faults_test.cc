@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator_fixture.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
 #include "wire/utc_time.h"
 

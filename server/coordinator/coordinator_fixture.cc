@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/coordinator/fake_server.h"
-#include "server/coordinator/job_log.h"
+#include "server/journal/job_log.h"
 #include "server/records/job_store.h"
 
 namespace hooke {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "clocks/instant.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
-#include "server/coordinator/instant.h"
 #include "server/records/record_store.h"
 #include "server/records/records.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
 #include "server/coordinator/coordinator_fixture.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_worker.h"
 
 namespace hooke {

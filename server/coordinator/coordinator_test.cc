@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/job_defaults.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator_fixture.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/records/record_store.h"

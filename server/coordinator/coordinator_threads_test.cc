@@ -11,13 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "clocks/instant.h"
 #include "job/job_state.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
-#include "server/coordinator/instant.h"
-#include "server/coordinator/job_log.h"
+#include "server/journal/job_log.h"
 #include "server/records/record_store.h"
 #include "server/records/records.h"
 

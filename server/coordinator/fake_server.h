@@ -5,9 +5,9 @@
 
 #include <string>
 
+#include "clocks/instant.h"
+#include "server/cluster/server_dial.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/dial_back.h"
-#include "server/coordinator/instant.h"
 
 namespace hooke {
 
@@ -19,13 +19,6 @@ DialAnswer FakeServerAnswers(const std::string& address);
 
 // Answers each dial as if there were a FakeServer at each address.
 void AnswerDials(Coordinator& coordinator, Instant now);
-
-// A DialBack that finds a FakeServer at each address.
-class FakeDialBack : public DialBack {
- public:
-  void Dial(const std::string& address, Done done) override { done(FakeServerAnswers(address)); }
-  void Stop() override {}
-};
 
 }  // namespace hooke
 

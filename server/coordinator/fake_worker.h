@@ -13,8 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "clocks/instant.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/instant.h"
 #include "server/records/records.h"
 
 namespace hooke {

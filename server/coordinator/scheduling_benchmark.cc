@@ -18,8 +18,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "flags/command_line.h"
-#include "server/coordinator/cluster_state.h"
-#include "server/coordinator/example_job.h"
+#include "server/cluster/cluster_state.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/fake_server.h"
 
 namespace hooke {

@@ -13,13 +13,13 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "clocks/instant.h"
 #include "job/job_state.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
-#include "server/coordinator/instant.h"
-#include "server/coordinator/job_log.h"
+#include "server/journal/job_log.h"
 #include "server/records/record_store.h"
 #include "server/records/records.h"
 

@@ -17,8 +17,8 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
 #include "proto/coordinator.pb.h"
+#include "server/cluster/job_row.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/job_row.h"
 #include "server/dashboard/job_events.h"
 
 namespace hooke {

@@ -21,14 +21,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "clocks/instant.h"
 #include "flags/command_line.h"
+#include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
-#include "server/coordinator/example_job.h"
 #include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
-#include "server/coordinator/instant.h"
-#include "server/coordinator/job_log.h"
 #include "server/dashboard/dashboard.h"
+#include "server/journal/job_log.h"
 #include "server/records/sqlite_record_store.h"
 
 namespace hooke {

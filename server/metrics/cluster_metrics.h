@@ -3,7 +3,7 @@
 
 // Metrics of a cluster, as its coordinator sees it. Pure.
 
-#include "server/coordinator/cluster_figures.h"
+#include "server/cluster/cluster_figures.h"
 #include "wire/metrics/families.h"
 
 namespace hooke {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/coordinator/cluster_figures.h"
+#include "server/cluster/cluster_figures.h"
 #include "server/parameters/parameter_figures.h"
 #include "server/parameters/parameter_server.h"
 #include "wire/metrics/families.h"

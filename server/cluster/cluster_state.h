@@ -1,0 +1,558 @@
+#ifndef HOOKE_SERVER_CLUSTER_CLUSTER_STATE_H_
+#define HOOKE_SERVER_CLUSTER_CLUSTER_STATE_H_
+
+// The coordinator's state machine: each call maps (state, event, now) to (new state, Effects). It does no I/O and has
+// no threads, clock or lock. The Coordinator calls it under its mutex and carries out the effects. The decisions
+// themselves are in job_spec_check.h, choose_servers.h, server_dial.h, lifecycle.h, liveness.h, keep_limits.h and in
+// server/scheduling/.
+//
+// Its sources:
+// - cluster_state.cc: jobs.
+// - cluster_state_workers.cc: workers.
+// - cluster_state_events.cc: workers' reports.
+// - cluster_state_time.cc: ticks and servers.
+// - cluster_state_place.cc: the placement of groups.
+// - cluster_state_owners.cc: owners of jobs, and the order of the queue.
+// - cluster_state_preempt.cc: groups that leave for jobs of higher priority.
+// - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
+// - cluster_state_hold.cc: groups that are held, and the last lines that groups print.
+// - cluster_state_drain.cc: workers that users drain.
+// - cluster_state_scale.cc: jobs whose number of groups changes.
+// - cluster_state_avoid.cc: workers on which groups die.
+// - cluster_state_stragglers.cc: groups that are slower than their peers.
+// - cluster_state_sites.cc: sites that get their workers from a batch system.
+// - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
+// - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
+// - cluster_state_view.cc: the status for users.
+// - cluster_state_figures.cc: the figures for metrics.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "clocks/instant.h"
+#include "proto/coordinator.pb.h"
+#include "server/cluster/choose_servers.h"
+#include "server/cluster/cluster_figures.h"
+#include "server/cluster/effects.h"
+#include "server/cluster/job_row.h"
+#include "server/cluster/keep_limits.h"
+#include "server/cluster/lifecycle.h"
+#include "server/cluster/link_table.h"
+#include "server/cluster/liveness.h"
+#include "server/cluster/server_dial.h"
+#include "server/records/job_store.h"
+#include "server/records/records.h"
+#include "server/scheduling/avoidance.h"
+#include "server/scheduling/fair_share.h"
+#include "server/scheduling/placement.h"
+#include "server/scheduling/preemption.h"
+#include "server/scheduling/straggler.h"
+
+namespace hooke {
+
+struct ClusterStateOptions {
+  LivenessOptions liveness;
+  RestartOptions restart;
+  AvoidOptions avoid;
+  StragglerOptions straggler;
+  // Jobs of one priority are put in order by what their owners have used. Use counts half after this time.
+  absl::Duration fair_half_life = absl::Hours(24);
+  OwnerSlots owner_slots;  // The most slots that owners may use at once.
+  KeepLimits keep;         // Beyond these limits, the jobs that ended first are forgotten.
+  // Limits for the number of jobs that wait or run, and for the bytes of their specs. Beyond either, submissions are
+  // refused.
+  size_t unfinished_jobs_max = 2000;
+  size_t unfinished_bytes_max = 256 << 20;
+  // Where the coordinator listens if other machines reach it and need no token; "" otherwise. Whoever can submit a job
+  // with a command runs a program as the workers' user. So such jobs are refused if this is set.
+  std::string reached_by_others_at;
+};
+
+class ClusterState {
+ public:
+  static constexpr size_t kNoticesMax = 20;
+  // Limit for the number of workers. Servers have a limit of the same size.
+  static constexpr size_t kNodesMax = 16384;
+  // Why groups leave when their job's number of groups changes.
+  static constexpr char kLeavesToScale[] = "the number of groups changes";
+  static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
+
+  // The workers of running groups have one lease from `now` on to connect again. New jobs get higher numbers than those
+  // that are stored.
+  ClusterState(ClusterStateOptions options, StoredJobs stored, Instant now);
+
+  // ---- Jobs ----
+
+  // Makes new jobs get numbers above this one.
+  void ReserveNumbers(uint64_t highest);
+
+  struct Submission {
+    std::string job_id;
+    bool is_new = false;
+  };
+  // Checks a submission. If it is new, the effects have the record of its job to store. INVALID_ARGUMENT: the
+  // submission's id or the spec is wrong. FAILED_PRECONDITION: this cluster cannot run the job. UNAVAILABLE: the same
+  // submission is being stored. RESOURCE_EXHAUSTED: too many jobs wait or run, or their specs are too large together.
+  absl::StatusOr<Submission> BeginSubmit(const v1::SubmitRequest& request, Instant now);
+  // Completes a submission of the effects. If `stored`, the job now exists. Otherwise there is no such job, but its
+  // number stays used.
+  void EndSubmit(const JobRecord& job, bool stored, Instant now);
+  // Cancels the job and stops its groups. A job that has ended stays as it is. NOT_FOUND: no such job.
+  absl::Status Cancel(const std::string& job_id, Instant now);
+
+  // Changes the number of a job's groups. Returns before the present ones have left. Errors are those of
+  // Coordinator.ScaleJob (proto/coordinator.proto).
+  absl::Status Scale(const v1::ScaleJobRequest& request, Instant now);
+
+  // Lets the held groups of a job start again. Returns how many these are. NOT_FOUND: no such job. FAILED_PRECONDITION:
+  // it has ended.
+  absl::StatusOr<uint32_t> Resume(const std::string& job_id, Instant now);
+
+  // Forgets a job that has ended. NOT_FOUND: no such job. FAILED_PRECONDITION: it has not ended.
+  absl::Status Forget(const std::string& job_id, Instant now);
+
+  // ---- Workers ----
+
+  // Begins a worker's session, after its hello. INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live
+  // daemon has that name. RESOURCE_EXHAUSTED: there are kNodesMax workers already.
+  absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
+  // Takes a message that a worker sent after its hello. ABORTED: the session was ended, for example by a newer one.
+  // INVALID_ARGUMENT: a worker may not send this message. After an error the caller ends the session.
+  absl::Status Message(SessionId session, const v1::WorkerMessage& message, Instant now);
+  // Notes that the session's stream has ended. The worker's groups are left alone until its lease runs out.
+  void Gone(SessionId session, Instant now);
+  // Notes that the caller ends the session, and why.
+  void EndSession(SessionId session, absl::string_view why, Instant now);
+
+  // Drains a worker, or takes the drain back. Returns the worker. NOT_FOUND: no such worker. INVALID_ARGUMENT: `drain`
+  // is not set.
+  absl::StatusOr<v1::NodeStatus> Drain(const std::string& worker, v1::Drain drain, Instant now);
+
+  // ---- Servers and time ----
+
+  void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
+  // Takes a server's heartbeat. The answer names jobs of which the server is to free its shard. The caller must remove
+  // from the answer those jobs of which the store has no trace yet. A server is known by its identity. It gets no shard
+  // before the coordinator has reached it at its address. INVALID_ARGUMENT: a field is out of range.
+  // FAILED_PRECONDITION: an older server, without an identity. RESOURCE_EXHAUSTED: there are kNodesMax servers already.
+  absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
+  // Takes the notes of a site's agent, and returns the jobs of its site. INVALID_ARGUMENT: a field is out of range.
+  // ALREADY_EXISTS: another live agent speaks for the site. RESOURCE_EXHAUSTED: there are kNodesMax sites already.
+  absl::StatusOr<v1::SiteHeartbeatResponse> SiteHeartbeat(const v1::SiteHeartbeatRequest& request, Instant now);
+  // Takes the answer to a dial that the effects asked for. The caller must answer each dial within a bounded time.
+  void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
+  // Does what time alone makes due: it reports silences, ends leases, starts retries and forgets old jobs. Call it
+  // about every 100 ms.
+  void Tick(Instant now);
+
+  // ---- What people see ----
+
+  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now) const;
+  // Returns OK if the job exists. NOT_FOUND: there is no such job.
+  absl::Status CheckKnown(const std::string& job_id) const;
+  struct JobList {
+    std::vector<v1::JobStatus> jobs;  // Newest first, without notices.
+    size_t left_out = 0;              // Number of older jobs that did not fit.
+  };
+  // Returns as many of the newest jobs as fit into `bytes_max`.
+  JobList List(size_t bytes_max, Instant now) const;
+  std::vector<v1::NodeStatus> Nodes(Instant now) const;
+  std::vector<v1::NodeLink> Links() const { return links_.All(); }
+  ClusterFigures Figures(const FigureLimits& limits, Instant now) const;
+  // Grows with each change of the job that Status shows. 0: there is no such job.
+  uint64_t Changes(const std::string& job_id) const;
+  // Returns the job as a row. NOT_FOUND: there is no such job.
+  absl::StatusOr<JobRow> Row(const std::string& job_id) const;
+  // Returns the rows of the newest `rows_max` jobs that have changed since `version`, which comes from an earlier call
+  // or is 0. The whole list comes if a job was forgotten since then, or if `version` is none of this object's.
+  JobRows RowsSince(uint64_t version, size_t rows_max) const;
+
+  Effects TakeEffects() { return std::exchange(effects_, {}); }
+  const JobRecord* Find(const std::string& job_id) const;
+  // Returns the jobs that have not ended. They stay valid until the next call that changes anything.
+  std::vector<const JobRecord*> Going() const;
+  // Returns the files of all jobs that have some and have not ended.
+  std::vector<v1::FileSet> FilesOfAll() const;
+  // Returns whether the job has ended and, if it failed, the log need not repeat the cause any more.
+  bool LogHasEnded(const std::string& job_id) const;
+
+ private:
+  // The part of a group's state that comes from reports and is not stored.
+  struct LiveGroup {
+    v1::RankProgress progress;  // Rank 0's last progress in this incarnation.
+    bool has_progress = false;
+    // The job's servers that a rank of this incarnation misses, by rank.
+    std::map<uint32_t, std::vector<v1::AbsentServer>> absent;
+    uint64_t furthest_step = 0;    // The highest step over all incarnations.
+    bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
+    uint32_t server_failures = 0;  // Ends in a row because of a server, without a new step between them.
+    // Steady times of this incarnation's first and last report that it works. `last_work` has no meaning while
+    // `first_work` is unset.
+    std::optional<absl::Duration> first_work;
+    uint64_t first_work_step = 0;  // The step of the first of these reports.
+    absl::Duration last_work;
+    absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
+    std::vector<v1::Silence> silences;
+    // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
+    std::string leaves;
+    // Why the group left if that was for a job of higher priority. It is shown until the group starts again.
+    std::string made_room;
+    std::deque<std::string> last_lines;  // The last lines that this incarnation printed; at most kLastLinesMax.
+    StepWork work;                       // Of this incarnation.
+    uint32_t slow_windows = 0;  // Measurements of `work` in which it was slow, less the others; 0 to their limit.
+    std::string slow;           // Why this incarnation is a straggler; empty: it is none.
+    // The workers that the group left as a straggler, how often it did, and the steady time from which it may do so
+    // again.
+    std::set<std::string> unwanted;
+    uint32_t moves = 0;
+    absl::Duration moves_from = -absl::InfiniteDuration();
+
+    // ---- Used only for groups that run on several workers.
+    std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
+    bool launched = false;        // All parts were ready. The lead was told to start mpirun, or it was gone.
+    // Steady time at which the start is given up if a part is not ready by then.
+    absl::Duration ready_by = absl::InfiniteDuration();
+    // The worker of the first rank of this incarnation that reported a failure. Empty: no rank reported one.
+    std::string failed_on;
+    // Set if a part has failed, but another part may know the cause. The group ends when that other part has failed
+    // too, or at `held_until`.
+    std::optional<GroupOutcome> held;
+    absl::Duration held_until;  // Steady.
+  };
+  struct Job {
+    JobRecord record;
+    std::vector<LiveGroup> live;  // One for each of record.groups.
+    std::deque<v1::Notice> notices;
+    std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
+    absl::Duration ended_at;                                  // Steady; set if the job has ended.
+    absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
+    uint32_t queue_position = 0;                              // From 1; has a meaning only while the job is QUEUED.
+    uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
+  };
+  struct Worker {
+    std::string name;
+    std::string instance;
+    std::string site;
+    std::string version;
+    uint32_t slots = 0;  // 0: the worker has not said hello, and is known only from stored groups.
+    bool allows_commands = false;
+    std::string address;  // WorkerHello.address.
+    std::string mpi;      // WorkerHello.mpi.
+    std::vector<v1::NodeInterface> interfaces;
+    std::string only_job;  // WorkerHello.only_job.
+    SessionId session = 0;
+    Instant last_heard;
+    bool silent = false;  // Users were told that the worker does not answer.
+    bool lost = false;    // Its lease has run out.
+    v1::Drain drain = v1::DRAIN_NONE;
+    bool ends = false;         // It has said that it is about to end.
+    std::deque<Death> deaths;  // The last ones of groups on it.
+    // The groups that it may be running, each with the slots that it takes. A group that it was told to stop stays here
+    // until its end.
+    std::map<GroupKey, uint32_t> occupants;
+    // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
+    // worker's next heartbeat.
+    std::set<GroupKey> unconfirmed;
+
+    bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
+  };
+  // How much of the cluster the jobs of an owner use.
+  struct Use {
+    double slot_seconds = 0;  // As they counted at `charged_at_`.
+    uint64_t slots = 0;       // Used since then.
+  };
+  struct Server {
+    bool heard = false;  // False: only known from stored jobs.
+    ServerClaim claim;   // Of its last heartbeat; if not heard, only the address is set.
+    // The instance of the server's previous process, which the present process replaced. While the present process
+    // lives, the previous one is refused.
+    std::string replaced_instance;
+    LiveServer::Reach reach = LiveServer::Reach::kBeingDialed;
+    std::string problem;                                 // If `reach` is kFailed: the problem.
+    uint64_t dial = 0;                                   // The number of the dial under way; 0: no dial is under way.
+    absl::Duration dial_at = -absl::InfiniteDuration();  // Steady time of the next dial.
+    uint32_t dial_failures = 0;                          // Failed dials in a row.
+    std::string version;
+    uint64_t center_bytes = 0;
+    uint32_t centers = 0;       // Number of centers in memory.
+    uint32_t disk_centers = 0;  // Number of centers that are on disk only.
+    uint64_t disk_bytes = 0;
+    double cores = 0;                           // Cores that its process keeps busy.
+    std::map<std::string, uint64_t> disk_jobs;  // Jobs whose shards are on disk only, and their bytes.
+    // Jobs that the server holds and the coordinator does not know, as last logged.
+    std::set<std::string> strangers;
+    Instant last_heard;
+    bool silent = false;
+    bool lost = false;  // Silent for a lease: another server may take its place in jobs.
+  };
+  // A process that gets workers for a site from a batch system.
+  struct SiteAgent {
+    std::string instance;
+    Instant last_heard;
+    std::map<std::string, std::string> notes;  // Job id -> what the job waits for at the site; jobs that go on.
+  };
+  // A process that may not speak for the server whose identity it has.
+  struct RefusedServer {
+    ServerClaim claim;
+    std::string version;
+    std::string problem;
+    Instant last_heard;
+  };
+
+  // cluster_state.cc
+  absl::Status CheckRoomFor(const v1::JobSpec& spec) const;
+  Job* FindJob(const std::string& job_id);
+  void Changed(Job& job) {
+    job.changes = ++last_change_;
+    effects_.shown.insert(job.record.job_id);
+  }
+  void Store(Job& job);
+  void Log(const Job& job, absl::string_view text, Instant now);
+  void LogDaemon(absl::string_view text, Instant now);
+  // Shows users a notice in the job's status, and logs it.
+  void Notice(Job& job, absl::string_view text, Instant now);
+  void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now);
+  void LoseGroup(Job& job, GroupRecord& group, absl::string_view why, Instant now);
+  void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, Instant now);
+  void ApplyJobDecision(Job& job, Instant now);
+  void EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now);
+  static v1::WorkerCommand StopCommand(const GroupKey& group, absl::string_view reason);
+  void StopOccupants(const std::string& job_id, absl::string_view reason);
+  // If the job failed just now and workers still run its groups, SayLastWords will log the cause again after these
+  // groups have ended.
+  void AwaitLastWords(const Job& job, Instant now);
+  void SayLastWords(Instant now);
+  // Returns whether any worker may be running a group of the job.
+  bool IsOccupant(const std::string& job_id) const;
+  // Sends the command once the change of job `after` is stored. If `after` is empty, the command waits for nothing.
+  void Send(SessionId session, v1::WorkerCommand command, const std::string& after = "") {
+    effects_.commands.push_back({session, std::move(command), after});
+  }
+
+  // cluster_state_hold.cc
+  // Returns CauseOf the end. Empty if somebody stopped the group.
+  std::string CauseOfEnd(const GroupRecord& group, const GroupOutcome& outcome) const;
+  // Notes what follows an end that may have been like the ones before it.
+  void NoteCause(LiveGroup& live, GroupRecord& group, const GroupDecision& decision);
+  static void KeepLine(LiveGroup& live, absl::string_view line);
+
+  // cluster_state_workers.cc
+  Worker* WorkerOf(SessionId session);
+  void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
+  void ConfirmMissing(Worker& worker, Instant now);
+  void WorkerAnswers(Worker& worker, Instant now);
+
+  // cluster_state_events.cc
+  void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
+  void ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now);
+  void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
+  void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
+  void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void NoteExchanged(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void AddPoint(Job& job, const GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
+  void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);
+  void ApplyLinks(const GroupRecord& group, const GroupPart& part, const v1::MeasuredLinks& links, Instant now);
+  void ApplySilence(Job& job, GroupRecord& group, const v1::SilenceChanged& change, Instant now);
+  void TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now);
+
+  // cluster_state_time.cc
+  // Returns the servers that would hold the job's center if its first group started now.
+  ServerChoice ChooseServersFor(const Job& job, Instant now) const;
+  bool IsInUse(const std::string& key) const;
+  void FixServers(Job& job, Instant now);
+  void CheckWorkers(Instant now);
+  void CheckServers(Instant now);
+  void WorkerSilent(Worker& worker, Instant now);
+  void LoseWorker(Worker& worker, const std::string& why, Instant now);
+  void ServerSilent(const std::string& key, Server& server, Instant now);
+  void ServerAnswers(const std::string& key, Server& server, Instant now);
+  void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);
+  void RemoveSilence(Job& job, const GroupRecord& group, const std::string& what);
+
+  // cluster_state_place.cc
+  // A group that waits. `reason` is set if it is not placed.
+  struct WaitingInQueue {
+    Job* job = nullptr;
+    uint32_t group = 0;
+    std::string reason;
+  };
+  // Starts those of the waiting groups that can start. Events call it, and ticks when a next try is due or estimates
+  // may have changed. PlaceSoon makes the next tick call it.
+  void Place(Instant now);
+  void PlaceSoon() { place_at_ = -absl::InfiniteDuration(); }
+  // Returns the group as one that waits, and that may start now.
+  static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
+  // Returns the workers on which groups can start, with what takes their slots.
+  std::vector<FreeWorker> WorkersFor(Instant now) const;
+  // Returns the estimate for a group of the job; nullopt if there is none.
+  std::optional<absl::Duration> EndsIn(const Job& job, const GroupKey& key, Instant now) const;
+  // Sets the reasons of groups that wait, in the order of the queue, and the positions of their jobs.
+  void ShowQueue(const std::vector<WaitingInQueue>& waiting);
+
+  // cluster_state_owners.cc
+  void LoadUses(const std::vector<OwnerUse>& stored, Instant now);
+  // Adds what owners have used since the last call, and counts what they use now.
+  void ChargeOwners(Instant now);
+  void StoreUses(Instant now);
+  Quotas QuotasOf(const std::vector<Job*>& jobs) const;
+  // FAILED_PRECONDITION: a group is larger than its owner's quota.
+  absl::Status CheckQuota(const v1::JobSpec& spec) const;
+  std::vector<Job*> UnfinishedInOrder();
+
+  // cluster_state_preempt.cc
+  // Tells running groups to leave so that the hindered ones can start, if they may.
+  void Preempt(const std::vector<HinderedGroup>& hindered, Instant now);
+  // Returns whether a group runs that may be told to leave for one of them, wherever it runs.
+  bool AnyMayLeaveFor(const std::vector<HinderedGroup>& hindered) const;
+  std::vector<FreeWorker> WorkersForEvictions(Instant now) const;
+
+  // cluster_state_avoid.cc
+  // Notes that a group has ended badly, on the worker that is to blame. If it is not known which, it is on none.
+  void NoteFailure(const Job& job, const GroupRecord& group, const GroupOutcome& outcome, Instant now);
+  void NoteDeath(Worker& worker, Death death, Instant now);
+  std::string WorkerToBlame(const Job& job, const GroupRecord& group) const;
+  // Returns why and until when the worker is avoided. Empty: it is not.
+  std::string AvoidedText(const Worker& worker, Instant now) const;
+
+  // cluster_state_parts.cc
+  // Returns the worker as PlaceGroups sees it if all its slots are free.
+  static FreeWorker WholeWorker(const Worker& worker);
+  void Start(Job& job, GroupRecord& group, const Placement& placement, Instant now);
+  v1::StartGroupCommand StartMessage(const Job& job, const GroupRecord& group) const;
+  void PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now);
+  void StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote, Instant now);
+  void EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now);
+  // Ends groups of which a part was not ready at `ready_by`, and groups whose `held_until` has come.
+  void CheckParts(Instant now);
+  // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
+  std::string GoneText(const GroupRecord& group) const;
+  bool IsConnected(const std::string& worker) const;
+  enum class StopHow { kAtOnce, kLeave };  // kLeave: the ranks may leave first.
+  // Tells all connected workers that may be running a part of this incarnation to stop it.
+  void StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how = StopHow::kAtOnce);
+
+  // cluster_state_sites.cc
+  void TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now);
+  v1::SiteHeartbeatResponse JobsAt(const std::string& site, Instant now);
+  // Returns what the agent of the group's site says about the job, to follow a reason: "; Slurm job 7 waits: Priority".
+  // Empty if it says nothing or there is none.
+  std::string SiteText(const Job& job, uint32_t group, Instant now) const;
+
+  // cluster_state_drain.cc
+  // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW, and those of jobs whose
+  // number of groups changes. Idempotent.
+  void AskToLeave(const Worker& worker, Instant now);
+  void AskToLeave(const Worker& worker, Job& job, const GroupRecord& group, Instant now);
+  // Takes the end of a group that was told to leave its workers.
+  void Leave(Job& job, GroupRecord& group, Instant now);
+  // cluster_state_scale.cc
+  // Begins the next generation if one is wanted and no group is placed. It replaces all of the job's groups, so only
+  // Place calls it.
+  void BeginGenerationIfDue(Job& job, Instant now);
+  // cluster_state_stragglers.cc
+  void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.
+  std::optional<std::string> SlowText(const Job& job, const GroupRecord& group) const;
+  void MoveStraggler(Job& job, GroupRecord& group, Instant now);
+  // Returns whether a group waits that could run on one of the workers.
+  bool AnyWaitsFor(const std::vector<FreeWorker>& workers) const;
+
+  // cluster_state_servers.cc
+  static bool Uses(const JobRecord& job, const std::string& key);
+  // Returns why the process of this claim may not speak for its server. Empty: it may.
+  std::string Refusal(const ServerClaim& claim, absl::string_view version, Instant now);
+  void TakeClaim(Server& server, const ServerClaim& claim, Instant now);
+  void DialIfDue(Server& server, Instant now);
+  void ServerReached(Server& server, Instant now);
+  void ServerFailed(Server& server, const DialVerdict& verdict, Instant now);
+  // Shows `text` as a notice in all unfinished jobs that use this server.
+  void TellJobsOf(const std::string& key, const std::string& text, Instant now);
+  // Moves the shards of servers that have just been lost to the servers that were reached at their addresses.
+  void ReplaceLostServers(Instant now);
+  std::string LiveServerAt(const ServerClaim& claim, Instant now) const;
+  // Updates the jobs of a server that was reached. If the server has moved, its jobs get its new address. If another
+  // server at that address is gone, this server takes over the shards of that one.
+  void FollowServer(const Server& server, Instant now);
+  void MoveShard(Job& job, JobServer& shard, const Server& server, Instant now);
+  void RestartGroups(Job& job, const std::string& why, Instant now);
+
+  // cluster_state_forget.cc
+  void ForgetOldJobs(Instant now);
+  bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
+  // Returns the bytes on disk of each job that is in a server's last list.
+  std::map<std::string, uint64_t> DiskBytes() const;
+  void ForgetJob(uint64_t number, absl::string_view why, Instant now);
+  void KeepTrace(ForgottenJob job);
+  // Returns the job's trace. Null if the job was not forgotten.
+  const ForgottenJob* FindForgotten(const std::string& job_id) const;
+  // Adds to `response` which of the server's jobs have ended, and which were forgotten.
+  void AddOrders(const Server& server, const v1::ServerHeartbeatRequest& request,
+                 v1::ServerHeartbeatResponse& response);
+  void ReportStrangers(Server& server, const v1::ServerHeartbeatRequest& request, Instant now);
+
+  // cluster_state_view.cc
+  v1::JobStatus StatusOf(const Job& job, Instant now) const;
+  static JobRow RowOf(const Job& job);
+  // cluster_state_figures.cc
+  // Returns nullopt for a job that ended too long ago. Lists at most `groups_left` groups, and takes them from it.
+  std::optional<JobFigures> JobFiguresOf(const Job& job, const FigureLimits& limits, size_t& groups_left,
+                                         Instant now) const;
+  void ListJobFigures(const FigureLimits& limits, Instant now, ClusterFigures& figures) const;
+
+  v1::NodeStatus StatusOf(const Worker& worker, Instant now) const;
+  bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
+  // Returns whether groups can start on the worker now, as far as its connection goes.
+  bool IsAlive(const Worker& worker, Instant now) const {
+    return worker.session != 0 && !worker.lost && IsAlive(worker.last_heard, now);
+  }
+  bool IsAlive(Instant last_heard, Instant now) const {
+    return LivenessOf(now.steady - last_heard.steady, options_.liveness) == Liveness::kAlive;
+  }
+
+  const ClusterStateOptions options_;
+  std::map<uint64_t, Job> jobs_;  // By number.
+  uint64_t last_change_ = 1;      // Counts the changes of jobs that Status shows.
+  uint64_t forgot_at_ = 0;        // `last_change_` when a job was last forgotten.
+  std::map<std::string, uint64_t> number_of_job_;
+  std::map<std::string, std::string> job_of_submission_;
+  std::map<uint64_t, ForgottenJob> forgotten_;  // By number; at most ForgottenJob::kKeptMax.
+  std::set<std::string> being_stored_;          // Submission ids between BeginSubmit and EndSubmit.
+  // Jobs that failed while workers still ran their groups. Once these have ended, the log repeats the cause.
+  std::set<std::string> last_words_due_;
+  uint64_t next_number_ = 1;
+  std::map<std::string, Worker> workers_;
+  std::map<SessionId, std::string> worker_of_session_;
+  SessionId next_session_ = 1;
+  // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
+  std::map<std::string, Server> servers_;
+  std::map<std::string, RefusedServer> refused_servers_;  // By instance.
+  std::map<std::string, SiteAgent> sites_;                // Sites that have an agent, by name.
+  std::map<std::string, Use> uses_;                       // By owner.
+  absl::Duration charged_at_ = absl::ZeroDuration();      // Steady.
+  absl::Duration uses_stored_at_ = absl::ZeroDuration();  // Steady.
+  LinkTable links_;
+  uint64_t next_dial_ = 1;
+  std::string own_server_;                                // The identity of the server in this process.
+  absl::Duration last_tick_;                              // Steady.
+  absl::Duration place_at_ = -absl::InfiniteDuration();   // Steady time of the next Place by a tick.
+  absl::Duration forget_at_ = -absl::InfiniteDuration();  // Steady time before which ForgetOldJobs does nothing.
+  Effects effects_;
+};
+
+// Cuts a longer `text` to at most `bytes_max` bytes of whole UTF-8 characters and appends "...".
+std::string Shortened(absl::string_view text, size_t bytes_max = ClusterState::kTextBytesMax);
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_CLUSTER_CLUSTER_STATE_H_

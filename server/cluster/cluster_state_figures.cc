@@ -1,0 +1,128 @@
+// ClusterState: its figures.
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "job/job_state.h"
+#include "server/cluster/cluster_state.h"
+
+namespace hooke {
+namespace {
+
+// Each state of an enum with a value of 0 that means "unspecified".
+template <typename State>
+std::map<State, uint64_t> NoneOfEach(State last) {
+  std::map<State, uint64_t> counts;
+  for (int state = 1; state <= last; ++state) counts[static_cast<State>(state)] = 0;
+  return counts;
+}
+
+}  // namespace
+
+std::optional<JobFigures> ClusterState::JobFiguresOf(const Job& job, const FigureLimits& limits, size_t& groups_left,
+                                                     Instant now) const {
+  const JobRecord& record = job.record;
+  JobFigures figures;
+  figures.job_id = record.job_id;
+  figures.state = record.state;
+  if (record.state == v1::JOB_STATE_QUEUED) {
+    figures.queued = std::max(absl::ZeroDuration(), now.wall - absl::FromUnixMillis(record.submitted_unix_ms));
+  }
+  if (HasEnded(record.state) && now.steady - job.ended_at > limits.keep_ended) return std::nullopt;
+  figures.center = record.center;
+  for (const GroupRecord& group : record.groups) {
+    if (group.task == v1::GroupStart::EVALUATE) continue;
+    const LiveGroup& live = job.live[group.group];
+    figures.step = std::max({figures.step, live.furthest_step, group.best_step});
+    figures.restarts += group.incarnation > 0 ? group.incarnation - 1 : 0;
+    if (groups_left == 0) continue;
+    --groups_left;
+    GroupFigures& shown = figures.groups.emplace_back();
+    shown.group = group.group;
+    shown.placed = IsPlaced(group.state);
+    shown.starts = group.incarnation;
+    shown.silences = static_cast<uint32_t>(live.silences.size());
+    if (!live.has_progress) continue;
+    std::set<std::string> absent;
+    for (const auto& [rank, servers] : live.absent) {
+      for (const v1::AbsentServer& server : servers) absent.insert(server.address());
+    }
+    shown.absent_servers = static_cast<uint32_t>(absent.size());
+    shown.progress = live.progress;
+    shown.progress->clear_metrics();
+    shown.progress->clear_absent_servers();
+  }
+  return figures;
+}
+
+// Lists jobs in the order of how much people want to see them, so that the limits leave out the others.
+void ClusterState::ListJobFigures(const FigureLimits& limits, Instant now, ClusterFigures& figures) const {
+  std::array<std::vector<const Job*>, 3> by_interest;
+  for (const auto& [number, job] : jobs_) {
+    const v1::JobState state = job.record.state;
+    by_interest[HasEnded(state) ? 2 : state == v1::JOB_STATE_QUEUED ? 1 : 0].push_back(&job);
+  }
+  size_t groups_left = limits.groups_max;
+  for (const std::vector<const Job*>& jobs : by_interest) {
+    for (const Job* job : jobs) {
+      std::optional<JobFigures> one = JobFiguresOf(*job, limits, groups_left, now);
+      if (!one.has_value()) continue;
+      const auto trains = [](const GroupRecord& group) { return group.task != v1::GroupStart::EVALUATE; };
+      const auto& groups = job->record.groups;
+      figures.groups_left_out += std::count_if(groups.begin(), groups.end(), trains) - one->groups.size();
+      if (figures.listed_jobs.size() < limits.jobs_max) {
+        figures.listed_jobs.push_back(*std::move(one));
+      } else {
+        ++figures.jobs_left_out;
+        figures.groups_left_out += one->groups.size();
+        groups_left += one->groups.size();
+      }
+    }
+  }
+}
+
+ClusterFigures ClusterState::Figures(const FigureLimits& limits, Instant now) const {
+  ClusterFigures figures;
+  figures.jobs = NoneOfEach(v1::JOB_STATE_HELD);
+  figures.groups = NoneOfEach(v1::GROUP_STATE_HELD);
+  for (const auto& [number, job] : jobs_) {
+    ++figures.jobs[job.record.state];
+    if (HasEnded(job.record.state)) continue;
+    for (const GroupRecord& group : job.record.groups) {
+      if (group.task != v1::GroupStart::EVALUATE) ++figures.groups[group.state];
+    }
+  }
+  ListJobFigures(limits, now, figures);
+  for (const auto& [name, worker] : workers_) {
+    WorkerFigures one;
+    one.name = name;
+    one.site = worker.site;
+    one.slots = worker.slots;
+    for (const auto& [key, ranks] : worker.occupants) one.slots_used += ranks;
+    one.alive = worker.session != 0 && IsAlive(worker.last_heard, now);
+    one.unheard = now.steady - worker.last_heard.steady;
+    ++(one.alive ? figures.workers_alive : figures.workers_silent);
+    if (one.alive) {
+      figures.slots_used += one.slots_used;
+      figures.slots_free += one.slots - std::min(one.slots, one.slots_used);
+    }
+    if (figures.workers.size() < limits.workers_max) {
+      figures.workers.push_back(std::move(one));
+    } else {
+      ++figures.workers_left_out;
+    }
+  }
+  for (const auto& [key, server] : servers_) {
+    // A server that is known from stored jobs only was never heard.
+    if (!server.heard) continue;
+    figures.servers.push_back({server.claim.address, server.claim.server_id, IsAlive(server, now),
+                               server.reach == LiveServer::Reach::kReached, now.steady - server.last_heard.steady});
+  }
+  std::sort(figures.servers.begin(), figures.servers.end(),
+            [](const ServerFigures& a, const ServerFigures& b) { return a.address < b.address; });
+  return figures;
+}
+
+}  // namespace hooke

@@ -1,0 +1,140 @@
+// ClusterState: sites that get their workers from a batch system. The agent of such a site asks which groups wait for
+// it, and says what they wait for there.
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "job/group_kinds.h"
+#include "job/job_state.h"
+#include "job/visible_text.h"
+#include "server/cluster/cluster_state.h"
+#include "wire/worker_limits.h"
+
+namespace hooke {
+namespace {
+
+constexpr int kJobsMax = 4096;  // In a request and in a response.
+constexpr size_t kNoteBytesMax = 500;
+// Another agent may speak for a site that was silent for this long. An agent may wait for its batch system's commands
+// between two heartbeats.
+constexpr absl::Duration kAgentLease = absl::Seconds(90);
+
+absl::Status CheckRequest(const v1::SiteHeartbeatRequest& request) {
+  if (!IsNodeName(request.site())) {
+    return absl::InvalidArgumentError(absl::StrCat("a site is \"", absl::CHexEscape(request.site().substr(0, 80)),
+                                                   "\", allowed are 1 to 63 characters of [A-Za-z0-9._-]"));
+  }
+  if (request.instance().empty() || request.instance().size() > 128) {
+    return absl::InvalidArgumentError("the instance of a site's agent must have 1 to 128 bytes");
+  }
+  if (std::max(request.notes_size(), request.jobs_size()) > kJobsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the agent of a site names more than ", kJobsMax, " jobs"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::SiteHeartbeatResponse> ClusterState::SiteHeartbeat(const v1::SiteHeartbeatRequest& request,
+                                                                      Instant now) {
+  if (absl::Status status = CheckRequest(request); !status.ok()) return status;
+  const auto known = sites_.find(request.site());
+  if (known == sites_.end() && sites_.size() >= kNodesMax) {
+    return absl::ResourceExhaustedError(absl::StrCat("the coordinator knows ", kNodesMax, " sites, and takes no more"));
+  }
+  const bool other = known != sites_.end() && known->second.instance != request.instance();
+  if (other && now.steady - known->second.last_heard.steady < kAgentLease) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("another process gets workers for site ", request.site(), " and was heard ",
+                     absl::FormatDuration(absl::Floor(now.steady - known->second.last_heard.steady, absl::Seconds(1))),
+                     " ago: end it first, or give this one another --site"));
+  }
+  if (known == sites_.end() || other) {
+    LogDaemon(absl::StrCat("site ", request.site(), " gets its workers from a batch system"), now);
+  }
+  SiteAgent& agent = sites_[request.site()];
+  agent.instance = request.instance();
+  agent.last_heard = now;
+  TakeNotes(request, agent, now);
+  v1::SiteHeartbeatResponse response = JobsAt(request.site(), now);
+  for (const std::string& job_id : request.jobs()) {
+    const Job* job = FindJob(job_id);
+    if (job == nullptr || HasEnded(job->record.state)) response.add_ended_jobs(job_id);
+  }
+  return response;
+}
+
+void ClusterState::TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now) {
+  std::map<std::string, std::string> notes;
+  for (const v1::SiteNote& note : request.notes()) {
+    const Job* job = FindJob(note.job_id());
+    if (job == nullptr || HasEnded(job->record.state)) continue;
+    const std::string text = Escaped(Shortened(note.text(), kNoteBytesMax));
+    const auto before = agent.notes.find(note.job_id());
+    if (before == agent.notes.end() || before->second != text) {
+      Log(*job, absl::StrCat("site ", request.site(), ": ", text), now);
+      PlaceSoon();  // It shows the new reasons.
+    }
+    notes[note.job_id()] = text;
+  }
+  agent.notes = std::move(notes);
+}
+
+v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant now) {
+  v1::SiteHeartbeatResponse response;
+  std::map<std::string, std::vector<const Worker*>> own_workers;
+  for (const auto& [name, worker] : workers_) {
+    if (IsAlive(worker, now) && worker.site == site && !worker.only_job.empty())
+      own_workers[worker.only_job].push_back(&worker);
+  }
+  for (const Job* job : UnfinishedInOrder()) {
+    if (response.jobs_size() == kJobsMax) break;
+    v1::SiteJob shown;
+    for (const GroupRecord& group : job->record.groups) {
+      if (group.state != v1::GROUP_STATE_WAITING || job->record.generations.wanted.has_value()) continue;
+      const v1::GroupKind kind = KindOf(job->record.spec, group.group);
+      if (kind.site() == site) shown.add_waiting_ranks(kind.ranks());
+    }
+    // As in Place: without servers no group starts, so nodes would be of no use. A group that waits for its next try
+    // (retry_at) is shown, because the try needs nodes.
+    const bool has_servers = !job->record.servers.empty();
+    if (!shown.waiting_ranks().empty() && !has_servers && ChooseServersFor(*job, now).servers.empty()) {
+      shown.clear_waiting_ranks();
+    }
+    const auto own = own_workers.find(job->record.job_id);
+    if (shown.waiting_ranks().empty() && own == own_workers.end()) continue;
+    shown.set_job_id(job->record.job_id);
+    const auto slurm = job->record.spec.slurm().find(site);
+    if (slurm != job->record.spec.slurm().end()) *shown.mutable_slurm() = slurm->second;
+    for (const Worker* worker : own == own_workers.end() ? std::vector<const Worker*>() : own->second) {
+      const v1::NodeStatus node = StatusOf(*worker, now);
+      v1::SiteWorker& one = *shown.add_workers();
+      one.set_name(node.name());
+      one.set_slots(node.slots());
+      // The free slots of a worker that gets no more groups are no room for any.
+      one.set_slots_used(worker->gets_groups() ? node.slots_used() : node.slots());
+    }
+    *response.add_jobs() = std::move(shown);
+  }
+  return response;
+}
+
+std::string ClusterState::SiteText(const Job& job, uint32_t group, Instant now) const {
+  if (sites_.empty()) return "";
+  const std::string site = KindOf(job.record.spec, group).site();
+  const auto agent = sites_.find(site);
+  if (agent == sites_.end()) return "";
+  const absl::Duration silent = now.steady - agent->second.last_heard.steady;
+  if (silent >= kAgentLease) {
+    return absl::StrCat("; the process that gets workers for ", site, " was last heard ",
+                        absl::FormatDuration(absl::Floor(silent, absl::Minutes(1))), " ago");
+  }
+  const auto note = agent->second.notes.find(job.record.job_id);
+  return note == agent->second.notes.end() ? "" : absl::StrCat("; ", note->second);
+}
+
+}  // namespace hooke

@@ -1,0 +1,245 @@
+// ClusterState: ticks and servers.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "job/job_state.h"
+#include "server/cluster/choose_servers.h"
+#include "server/cluster/cluster_state.h"
+#include "wire/host_port.h"
+#include "wire/utc_time.h"
+
+namespace hooke {
+namespace {
+
+// A lost worker, or a server that no unfinished job uses, is no longer listed if it was last heard longer ago than
+// this.
+constexpr absl::Duration kForgetAfter = absl::Hours(1);
+constexpr int kJobsPerServerMax = 100000;
+
+absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
+  if (request.server_id().empty()) {
+    return absl::FailedPreconditionError(
+        "this hooke-server is older than its coordinator, which knows servers by an identity: start it in the "
+        "coordinator's version");
+  }
+  for (const std::string& id : {request.server_id(), request.instance()}) {
+    if (!id.empty() && id.size() <= 64 && id.find(':') == id.npos) continue;
+    return absl::InvalidArgumentError("a server's identity and instance have 1 to 64 bytes and no colon");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const v1::ServerHeartbeatRequest& request,
+                                                                          Instant now) {
+  if (absl::Status status = CheckIdentity(request); !status.ok()) return status;
+  if (absl::Status status = CheckDialAddress(request.address()); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("a server's address: ", Shortened(status.message(), 200)));
+  }
+  if (std::max(request.jobs_size(), request.disk_jobs_size()) > kJobsPerServerMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a server lists ", std::max(request.jobs_size(), request.disk_jobs_size()), " jobs"));
+  }
+  if (servers_.count(request.server_id()) == 0 && servers_.size() >= kNodesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the coordinator knows ", kNodesMax, " servers, and takes no more"));
+  }
+  const ServerClaim claim = {request.server_id(), request.instance(), request.address()};
+  v1::ServerHeartbeatResponse response;
+  if (std::string why = Refusal(claim, request.version(), now); !why.empty()) {
+    response.set_problem(std::move(why));
+    return response;
+  }
+  Server& server = servers_[request.server_id()];
+  TakeClaim(server, claim, now);
+  const bool is_new = !std::exchange(server.heard, true);
+  server.version = Shortened(request.version(), 64);
+  server.center_bytes = request.center_bytes();
+  server.centers = static_cast<uint32_t>(request.jobs_size());
+  server.disk_centers = request.disk_centers();
+  server.disk_bytes = request.disk_bytes();
+  server.cores = std::isfinite(request.cores()) ? std::max(0.0, request.cores()) : 0;
+  server.last_heard = now;
+  if (is_new) {
+    LogDaemon(absl::StrCat("server ", request.address(), " joined, identity ", ShortId(request.server_id())), now);
+    Place(now);
+  }
+  if (server.silent) ServerAnswers(request.server_id(), server, now);
+  DialIfDue(server, now);
+  response.set_problem(server.problem);
+  if (request.lists_disk_jobs()) {
+    server.disk_jobs.clear();
+    for (const v1::DiskJob& job : request.disk_jobs()) server.disk_jobs[job.job_id()] = job.bytes();
+    ReportStrangers(server, request, now);
+  }
+  AddOrders(server, request, response);
+  return response;
+}
+
+void ClusterState::Tick(Instant now) {
+  // While this process was stopped, it could hear nobody. For that time, workers and servers must not count as silent.
+  const absl::Duration gap = UnlistenedGap(now.steady - std::exchange(last_tick_, now.steady));
+  if (gap != absl::ZeroDuration()) {
+    LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),
+                           " between two ticks; leases move by as much"),
+              now);
+    for (auto& [name, worker] : workers_) worker.last_heard += std::min(gap, now.steady - worker.last_heard.steady);
+    for (auto& [address, server] : servers_) server.last_heard += std::min(gap, now.steady - server.last_heard.steady);
+  }
+  CheckWorkers(now);
+  CheckParts(now);
+  CheckServers(now);
+  SayLastWords(now);
+  if (now.steady >= place_at_) Place(now);
+  ForgetOldJobs(now);
+}
+
+void ClusterState::CheckWorkers(Instant now) {
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    Worker& worker = it->second;
+    const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
+    if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
+    if (liveness == Liveness::kLost && !worker.lost) {
+      const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
+                                           UtcText(worker.last_heard.wall), ", longer than its lease");
+      LogDaemon(absl::StrCat(why, ": lost"), now);
+      LoseWorker(worker, why, now);
+    }
+    // A drained worker stays known, so that its drain can be seen and taken back. The worker of a batch job does not
+    // come back under its name.
+    const bool long_gone = now.steady - worker.last_heard.steady > kForgetAfter || !worker.only_job.empty();
+    const bool forget = worker.lost && worker.drain == v1::DRAIN_NONE && long_gone;
+    it = forget ? workers_.erase(it) : std::next(it);
+  }
+}
+
+void ClusterState::WorkerSilent(Worker& worker, Instant now) {
+  worker.silent = true;
+  const std::string what = absl::StrCat("worker ", worker.name);
+  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(worker.last_heard.wall));
+  LogDaemon(text, now);
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    bool told = false;
+    for (const GroupRecord& group : job.record.groups) {
+      if (PartOn(group, worker.name) == nullptr || !IsPlaced(group.state)) continue;
+      AddSilence(job, group, what, worker.last_heard);
+      if (!std::exchange(told, true)) {
+        Notice(job, absl::StrCat(text, "; group ", group.group, " was at step ", job.live[group.group].progress.step()),
+               now);
+      }
+    }
+  }
+}
+
+void ClusterState::LoseWorker(Worker& worker, const std::string& why, Instant now) {
+  worker.lost = true;
+  if (worker.session != 0) {
+    effects_.closed[worker.session] = why;
+    worker_of_session_.erase(worker.session);
+    worker.session = 0;
+  }
+  worker.occupants.clear();
+  worker.unconfirmed.clear();
+  bool noted = false;  // A lost worker is one death, however many groups it ran.
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state)) continue;
+    for (GroupRecord& group : job.record.groups) {
+      const GroupPart* part = PartOn(group, worker.name);
+      if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
+      if (!std::exchange(noted, true)) NoteDeath(worker, {job.record.job_id, group.group, now.steady, why}, now);
+      LoseGroup(job, group, why, now);
+    }
+  }
+}
+
+void ClusterState::CheckServers(Instant now) {
+  for (auto it = servers_.begin(); it != servers_.end();) {
+    if (!IsAlive(it->second.last_heard, now) && !it->second.silent) ServerSilent(it->first, it->second, now);
+    DialIfDue(it->second, now);
+    const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter && !IsInUse(it->first);
+    it = forget ? servers_.erase(it) : std::next(it);
+  }
+  ReplaceLostServers(now);
+  for (auto it = refused_servers_.begin(); it != refused_servers_.end();) {
+    const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter;
+    it = forget ? refused_servers_.erase(it) : std::next(it);
+  }
+}
+
+bool ClusterState::IsInUse(const std::string& key) const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& numbered) {
+    const JobRecord& job = numbered.second.record;
+    return !HasEnded(job.state) && Uses(job, key);
+  });
+}
+
+void ClusterState::ServerSilent(const std::string& key, Server& server, Instant now) {
+  server.silent = true;
+  const std::string what = absl::StrCat("server ", server.claim.address);
+  const std::string text = absl::StrCat(what, " has not answered since ", UtcText(server.last_heard.wall));
+  LogDaemon(text, now);
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state) || !Uses(job.record, key)) continue;
+    uint64_t step = 0;
+    for (const GroupRecord& group : job.record.groups) {
+      step = std::max(step, job.live[group.group].progress.step());
+      if (IsPlaced(group.state)) AddSilence(job, group, what, server.last_heard);
+    }
+    Notice(job, absl::StrCat(text, "; the furthest group is at step ", step), now);
+  }
+}
+
+void ClusterState::ServerAnswers(const std::string& key, Server& server, Instant now) {
+  server.silent = false;
+  const std::string what = absl::StrCat("server ", server.claim.address);
+  LogDaemon(absl::StrCat(what, " answers again"), now);
+  for (auto& [number, job] : jobs_) {
+    if (HasEnded(job.record.state) || !Uses(job.record, key)) continue;
+    for (const GroupRecord& group : job.record.groups) RemoveSilence(job, group, what);
+    Notice(job, absl::StrCat(what, " answers again"), now);
+  }
+}
+
+void ClusterState::AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since) {
+  RemoveSilence(job, group, what);
+  v1::Silence silence;
+  silence.set_what(what);
+  silence.set_since_unix_ms(absl::ToUnixMillis(since.wall));
+  silence.set_step(job.live[group.group].progress.step());
+  job.live[group.group].silences.push_back(std::move(silence));
+}
+
+void ClusterState::RemoveSilence(Job& job, const GroupRecord& group, const std::string& what) {
+  std::vector<v1::Silence>& silences = job.live[group.group].silences;
+  silences.erase(
+      std::remove_if(silences.begin(), silences.end(), [&](const v1::Silence& s) { return s.what() == what; }),
+      silences.end());
+  Changed(job);
+}
+
+ServerChoice ClusterState::ChooseServersFor(const Job& job, Instant now) const {
+  std::vector<LiveServer> live;
+  for (const auto& [key, server] : servers_) {
+    if (!IsAlive(server, now)) continue;
+    live.push_back({server.claim.address, server.center_bytes, key == own_server_, server.reach, server.problem, key});
+  }
+  return ChooseServers(job.record.spec.averaging().servers(), live);
+}
+
+void ClusterState::FixServers(Job& job, Instant now) {
+  if (!job.record.servers.empty()) return;
+  ServerChoice choice = ChooseServersFor(job, now);
+  const auto address = [](std::string* text, const JobServer& server) { absl::StrAppend(text, server.address); };
+  Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", ", address), ": ", choice.reason), now);
+  job.record.servers = std::move(choice.servers);
+}
+
+}  // namespace hooke

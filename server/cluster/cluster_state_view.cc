@@ -1,0 +1,245 @@
+// ClusterState: the status that users see.
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "job/command.h"
+#include "job/done_share.h"
+#include "job/group_kinds.h"
+#include "job/job_state.h"
+#include "server/cluster/cluster_state.h"
+
+namespace hooke {
+namespace {
+
+// Lists once each server that any rank of the group misses, with the earliest time of all ranks.
+void ShowAbsent(const std::map<uint32_t, std::vector<v1::AbsentServer>>& of_ranks, v1::RankProgress& progress) {
+  std::map<std::string, int64_t> since;
+  for (const auto& [rank, servers] : of_ranks) {
+    for (const v1::AbsentServer& server : servers) {
+      int64_t& first = since.try_emplace(server.address(), server.since_unix_ms()).first->second;
+      first = std::min(first, server.since_unix_ms());
+    }
+  }
+  progress.clear_absent_servers();
+  for (const auto& [address, unix_ms] : since) {
+    v1::AbsentServer* server = progress.add_absent_servers();
+    server->set_address(address);
+    server->set_since_unix_ms(unix_ms);
+  }
+}
+
+std::string WhatText(const v1::JobSpec& spec) {
+  return absl::StrCat(TrainedText(spec), ", ", GroupsText(spec), ", ",
+                      absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(spec.averaging().rule())));
+}
+
+v1::GroupPart Shown(const GroupPart& part) {
+  v1::GroupPart shown;
+  shown.set_worker(part.worker);
+  shown.set_first_rank(part.first_rank);
+  shown.set_ranks(part.ranks);
+  return shown;
+}
+
+}  // namespace
+
+absl::Status ClusterState::CheckKnown(const std::string& job_id) const {
+  if (number_of_job_.count(job_id) > 0) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
+}
+
+absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, Instant now) const {
+  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
+  return StatusOf(jobs_.at(number_of_job_.at(job_id)), now);
+}
+
+ClusterState::JobList ClusterState::List(size_t bytes_max, Instant now) const {
+  JobList list;
+  size_t bytes = 0;
+  for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
+    v1::JobStatus job = StatusOf(it->second, now);
+    job.clear_notices();
+    bytes += job.ByteSizeLong();
+    if (bytes > bytes_max) break;
+    list.jobs.push_back(std::move(job));
+  }
+  list.left_out = jobs_.size() - list.jobs.size();
+  return list;
+}
+
+uint64_t ClusterState::Changes(const std::string& job_id) const {
+  auto number = number_of_job_.find(job_id);
+  return number == number_of_job_.end() ? 0 : jobs_.at(number->second).changes;
+}
+
+absl::StatusOr<JobRow> ClusterState::Row(const std::string& job_id) const {
+  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
+  return RowOf(jobs_.at(number_of_job_.at(job_id)));
+}
+
+JobRows ClusterState::RowsSince(uint64_t version, size_t rows_max) const {
+  JobRows list;
+  list.version = last_change_;
+  list.whole = version == 0 || version < forgot_at_ || version > last_change_;
+  list.left_out = jobs_.size() - std::min(rows_max, jobs_.size());
+  size_t seen = 0;
+  for (auto it = jobs_.rbegin(); it != jobs_.rend() && seen < rows_max; ++it, ++seen) {
+    if (list.whole || it->second.changes > version) list.rows.push_back(RowOf(it->second));
+  }
+  return list;
+}
+
+JobRow ClusterState::RowOf(const Job& job) {
+  const JobRecord& record = job.record;
+  JobRow row;
+  row.job_id = record.job_id;
+  row.state = record.state;
+  row.reason = record.reason;
+  row.submitted_unix_ms = record.submitted_unix_ms;
+  row.first_step_unix_ms = record.first_step_unix_ms;
+  row.ended_unix_ms = record.ended_unix_ms;
+  row.what = WhatText(record.spec);
+  if (record.center.has_value()) row.accuracy = record.center->accuracy();
+  if (record.state == v1::JOB_STATE_SUCCEEDED) row.done = 1;
+  if (record.state == v1::JOB_STATE_SUCCEEDED || record.groups.empty()) return row;
+  std::vector<GroupDone> groups;
+  for (const GroupRecord& group : record.groups) {
+    if (group.task == v1::GroupStart::EVALUATE) continue;
+    const LiveGroup& live = job.live[group.group];
+    groups.push_back({group.state, group.incarnation, live.has_progress ? &live.progress : nullptr});
+  }
+  row.done = DoneShare(groups, record.spec.groups().count());
+  return row;
+}
+
+v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
+  const JobRecord& record = job.record;
+  v1::JobStatus status;
+  status.set_job_id(record.job_id);
+  status.set_name(record.spec.name());
+  status.set_state(record.state);
+  status.set_reason(record.reason);
+  if (record.state == v1::JOB_STATE_QUEUED) status.set_queue_position(job.queue_position);
+  status.set_generation(static_cast<uint32_t>(record.generations.earlier.size() + 1));
+  status.set_submitted_unix_ms(record.submitted_unix_ms);
+  status.set_started_unix_ms(record.started_unix_ms);
+  status.set_first_step_unix_ms(record.first_step_unix_ms);
+  status.set_ended_unix_ms(record.ended_unix_ms);
+  for (const GroupRecord& group : record.groups) {
+    const bool shows_evaluation = record.state == v1::JOB_STATE_EVALUATING || record.state == v1::JOB_STATE_HELD;
+    if (group.task == v1::GroupStart::EVALUATE && !shows_evaluation) continue;
+    const LiveGroup& live = job.live[group.group];
+    v1::GroupStatus* shown = status.add_groups();
+    shown->set_group(group.group);
+    shown->set_state(group.state);
+    shown->set_reason(group.reason);
+    shown->set_incarnation(group.incarnation);
+    shown->set_task(group.task);
+    if (group.state != v1::GROUP_STATE_WAITING) {
+      if (!group.parts.empty()) shown->set_worker(group.parts[0].worker);
+      shown->set_site(group.site);
+      if (group.parts.size() > 1) {
+        for (const GroupPart& part : group.parts) *shown->add_parts() = Shown(part);
+      }
+    }
+    if (live.has_progress) {
+      *shown->mutable_progress() = live.progress;
+      ShowAbsent(live.absent, *shown->mutable_progress());
+    }
+    for (const v1::Silence& silence : live.silences) *shown->add_silences() = silence;
+    if (group.state == v1::GROUP_STATE_RUNNING) shown->set_slow(live.slow);
+    *shown->mutable_last_lines() = {group.last_lines.begin(), group.last_lines.end()};
+  }
+  if (record.center.has_value()) *status.mutable_center() = *record.center;
+  for (const JobServer& server : record.servers) status.add_servers(server.address);
+  for (const v1::Notice& notice : job.notices) *status.add_notices() = notice;
+  if (job.setback.has_value()) *status.mutable_setback() = *job.setback;
+  status.set_now_unix_ms(absl::ToUnixMillis(now.wall));
+  *status.mutable_spec() = record.spec;
+  // These fields are large, and would fill a reply that lists many jobs. An environment may also contain passwords.
+  status.mutable_spec()->mutable_collectives()->clear_tuning();
+  if (status.spec().has_command()) {
+    v1::CommandSpec& command = *status.mutable_spec()->mutable_command();
+    command.clear_environment();
+    for (auto& [site, spec] : *command.mutable_sites()) spec.clear_environment();
+  }
+  return status;
+}
+
+std::vector<const JobRecord*> ClusterState::Going() const {
+  std::vector<const JobRecord*> going;
+  for (const auto& [number, job] : jobs_) {
+    if (!HasEnded(job.record.state)) going.push_back(&job.record);
+  }
+  return going;
+}
+
+std::vector<v1::FileSet> ClusterState::FilesOfAll() const {
+  std::vector<v1::FileSet> files;
+  for (const auto& [number, job] : jobs_) {
+    if (!HasEnded(job.record.state) && job.record.spec.command().has_files()) {
+      files.push_back(job.record.spec.command().files());
+    }
+  }
+  return files;
+}
+
+std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
+  std::vector<v1::NodeStatus> nodes;
+  for (const auto& [key, server] : servers_) {
+    v1::NodeStatus& node = nodes.emplace_back();
+    node.set_name(server.claim.address);
+    node.set_server_id(server.claim.server_id);
+    node.set_problem(server.problem);
+    node.set_kind(v1::NodeStatus::SERVER);
+    node.set_alive(IsAlive(server, now));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
+    node.set_version(server.version);
+    node.set_center_bytes(server.center_bytes);
+    node.set_centers(server.centers);
+    node.set_disk_centers(server.disk_centers);
+    node.set_disk_bytes(server.disk_bytes);
+    node.set_cores(server.cores);
+  }
+  for (const auto& [instance, server] : refused_servers_) {
+    v1::NodeStatus& node = nodes.emplace_back();
+    node.set_name(server.claim.address);
+    node.set_kind(v1::NodeStatus::SERVER);
+    node.set_server_id(server.claim.server_id);
+    node.set_problem(server.problem);
+    node.set_alive(IsAlive(server.last_heard, now));
+    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
+    node.set_version(server.version);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const v1::NodeStatus& a, const v1::NodeStatus& b) {
+    return std::tie(a.name(), a.server_id()) < std::tie(b.name(), b.server_id());
+  });
+  for (const auto& [name, worker] : workers_) nodes.push_back(StatusOf(worker, now));
+  return nodes;
+}
+
+v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
+  v1::NodeStatus node;
+  uint32_t used = 0;
+  for (const auto& [key, ranks] : worker.occupants) used += ranks;
+  node.set_name(worker.name);
+  node.set_kind(v1::NodeStatus::WORKER);
+  node.set_site(worker.site);
+  node.set_slots(worker.slots);
+  node.set_slots_used(used);
+  node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
+  node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
+  node.set_version(worker.version);
+  node.set_mpi(worker.mpi);
+  *node.mutable_interfaces() = {worker.interfaces.begin(), worker.interfaces.end()};
+  node.set_drain(worker.drain);
+  node.set_avoided(AvoidedText(worker, now));
+  node.set_only_job(Shortened(worker.only_job, 128));
+  return node;
+}
+
+}  // namespace hooke

@@ -1,0 +1,153 @@
+#include "server/cluster/next_generation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "job/command.h"
+#include "job/group_kinds.h"
+#include "job/job_check.h"
+#include "job/job_defaults.h"
+
+namespace hooke {
+namespace {
+
+double DefaultAlpha(const v1::GroupsSpec& groups) {
+  v1::JobSpec job;
+  *job.mutable_groups() = groups;
+  return FillDefaults(job).averaging().alpha();
+}
+
+uint64_t StepSamples(const v1::JobSpec& job) {
+  const std::vector<uint64_t> samples = SamplesOfGroups(job);
+  return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
+}
+
+std::string SitesText(const v1::JobSpec& job) {
+  std::string text;
+  for (const v1::GroupKind& kind : KindsOf(job)) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", kind.site().empty() ? "any site" : kind.site());
+  }
+  return text;
+}
+
+// Returns for each group of `job` its number before, or nullopt if it is new.
+std::vector<std::optional<uint32_t>> NumbersBefore(const v1::JobSpec& before, const v1::JobSpec& job) {
+  std::vector<std::optional<uint32_t>> numbers;
+  const std::vector<v1::GroupKind> old_kinds = KindsOf(before);
+  const std::vector<v1::GroupKind> kinds = KindsOf(job);
+  uint32_t first = 0;
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (uint32_t i = 0; i < kinds[kind].count(); ++i) {
+      numbers.push_back(i < old_kinds[kind].count() ? std::optional<uint32_t>(first + i) : std::nullopt);
+    }
+    first += old_kinds[kind].count();
+  }
+  return numbers;
+}
+
+v1::Generation EndedGeneration(const JobRecord& job) {
+  v1::Generation generation;
+  generation.set_first_step(job.generations.first_step);
+  for (const GroupRecord& group : job.groups) {
+    const v1::GroupKind kind = KindOf(job.spec, group.group);
+    v1::GenerationGroup* ended = generation.add_groups();
+    ended->set_ranks(kind.ranks());
+    if (!HasCommand(job.spec)) ended->set_batch_size(kind.batch_size());
+    ended->set_last_step(std::max(group.exchanged_step, job.generations.first_step));
+  }
+  return generation;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::string& site, uint32_t count) {
+  if (job.averaging().rule() == v1::AveragingSpec::NONE) {
+    return absl::FailedPreconditionError(
+        "under averaging.rule `none` each group trains alone, so the work of groups that go would be lost");
+  }
+  if (count == 0) return absl::InvalidArgumentError("0 groups; at least 1 is needed. `hooke cancel` ends a job");
+  v1::GroupsSpec groups = job.groups();
+  if (!HasKinds(job)) {
+    if (!site.empty() && site != groups.site()) {
+      return absl::NotFoundError(
+          absl::StrCat("the job has no groups that run only at site ", site, "; they run at: ", SitesText(job)));
+    }
+    groups.set_count(count);
+  } else {
+    v1::GroupKind* found = nullptr;
+    for (v1::GroupKind& kind : *groups.mutable_kinds()) {
+      if (!site.empty() && kind.site() != site) continue;
+      if (found != nullptr) {
+        return absl::NotFoundError(absl::StrCat("the job has several kinds of groups", site.empty() ? "" : " at site ",
+                                                site, "; name the site of one: ", SitesText(job)));
+      }
+      found = &kind;
+    }
+    if (found == nullptr) {
+      return absl::NotFoundError(absl::StrCat("the job has no groups at site ", site, "; it has: ", SitesText(job)));
+    }
+    groups.set_count(groups.count() - found->count() + count);
+    found->set_count(count);
+  }
+  const std::vector<JobProblem> problems = CheckJob(WithGroups(job, groups));
+  if (problems.empty()) return groups;
+  return absl::InvalidArgumentError(
+      absl::StrCat(problems.front().key, " with ", count, " groups: ", problems.front().message));
+}
+
+v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups) {
+  const bool by_default = job.averaging().alpha() == DefaultAlpha(job.groups());
+  *job.mutable_groups() = groups;
+  if (by_default) job.mutable_averaging()->set_alpha(DefaultAlpha(groups));
+  return job;
+}
+
+absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& progress, const v1::GroupsSpec& groups) {
+  const double epochs_left = job.train().epochs() - progress.epoch();
+  if (HasCommand(job) || progress.steps_total() <= progress.step() || !(epochs_left > 0)) return absl::OkStatus();
+  const double steps_per_epoch = static_cast<double>(progress.steps_total() - progress.step()) / epochs_left;
+  const double epoch = std::round(steps_per_epoch) * static_cast<double>(StepSamples(job));
+  const uint64_t wanted = StepSamples(WithGroups(job, groups));
+  if (static_cast<double>(wanted) <= epoch) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("one step of all these groups would take ", wanted,
+                                                    " samples, and an epoch has about ", epoch, "; take fewer groups"));
+}
+
+void BeginGeneration(JobRecord& job) {
+  const v1::JobSpec spec = WithGroups(job.spec, *job.generations.wanted);
+  job.generations.wanted.reset();
+  uint32_t starts = 0;
+  for (const GroupRecord& group : job.groups) starts = std::max(starts, group.incarnation);
+  const uint64_t begun_at = job.generations.first_step;
+  uint64_t first_step = begun_at;
+  if (starts > 0) {
+    v1::Generation ended = EndedGeneration(job);
+    for (const v1::GenerationGroup& group : ended.groups()) first_step = std::max(first_step, group.last_step());
+    job.generations.earlier.push_back(std::move(ended));
+    job.generations.first_step = first_step;
+    job.generations.first_incarnation = starts + 1;
+  }
+  std::vector<GroupRecord> groups;
+  for (const std::optional<uint32_t>& before : NumbersBefore(job.spec, spec)) {
+    GroupRecord& group = groups.emplace_back();
+    group.group = static_cast<uint32_t>(groups.size() - 1);
+    group.reason = "waits for a worker";
+    group.incarnation = starts;
+    group.best_step = group.exchanged_step = first_step;
+    // Servers keep the states of ranks under the number of their group. A group that was new and has exchanged nothing
+    // has none of its own.
+    const bool has_states =
+        before == group.group && !(job.groups[*before].is_new && job.groups[*before].exchanged_step <= begun_at);
+    group.is_new = starts > 0 && !has_states;
+  }
+  job.groups = std::move(groups);
+  job.spec = spec;
+}
+
+}  // namespace hooke

@@ -1,0 +1,109 @@
+#ifndef HOOKE_SERVER_HEARTBEAT_HEARTBEAT_H_
+#define HOOKE_SERVER_HEARTBEAT_HEARTBEAT_H_
+
+// The heartbeats of a server. Once a second the server tells the coordinator that it lives and which jobs it holds. The
+// coordinator answers which of these jobs have ended. The server then seals their centers (ParameterServer::Seal). The
+// coordinator also answers which of the jobs were forgotten. The server then frees their centers
+// (ParameterServer::Forget). It frees a center for no other reason. If the coordinator places nothing on this server,
+// the answer says why, and the server logs the reason. If the coordinator refuses the server's token, the server logs
+// that once.
+
+#include <grpcpp/grpcpp.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "clocks/cores_used.h"
+#include "clocks/stop_signal.h"
+#include "proto/coordinator.grpc.pb.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace hooke {
+
+class ParameterServer;
+struct ParameterServerStats;
+
+struct HeartbeatOptions {
+  std::string address;  // The HOST:PORT at which ranks dial this server.
+  std::string server_id;
+  std::string instance;  // Names this process of the server.
+  std::string version;
+  std::string coordinator;                 // HOST:PORT, for messages to users only.
+  std::shared_ptr<grpc::Channel> channel;  // Leads to the coordinator.
+  ParameterServer* parameters = nullptr;   // Must outlive the Heartbeat.
+  std::shared_ptr<spdlog::logger> logger;
+  absl::Duration interval = absl::Seconds(1);
+  absl::Duration call_timeout = absl::Seconds(2);
+  absl::Duration complain_every = absl::Seconds(10);   // Pause between complaints while the coordinator is away.
+  absl::Duration seal_again_after = absl::Minutes(1);  // Pause after a Seal or Forget that failed, for its job.
+  // The list of jobs on disk is sent when it has changed, and after a failed heartbeat. Otherwise it is sent again
+  // after this many heartbeats.
+  int disk_jobs_every = 60;
+};
+
+// Sends heartbeats from its construction to its destruction, whether or not the coordinator answers. The destructor
+// waits at most `call_timeout`, and for a Seal or Forget that is running.
+class Heartbeat {
+ public:
+  explicit Heartbeat(HeartbeatOptions options);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+ private:
+  void Beat();
+  void BeatOnce();
+  void Complain(const grpc::Status& status);
+  void TellProblem(const std::string& problem);
+  // Adds the jobs that are on disk only, if the coordinator may not know them.
+  void ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const;
+  void SealAndForget();
+  absl::Status Seal(const std::string& job);
+  absl::Status Forget(const std::string& job, const std::string& key);
+  // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while, or for good if
+  // another try would fail too.
+  bool MayTry(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const HeartbeatOptions options_;
+  const std::unique_ptr<v1::Coordinator::Stub> stub_;
+  StopSignal stop_;
+
+  // Only beater_ uses these.
+  bool answered_ = false;
+  bool refused_ = false;                                   // The coordinator has refused our token; that was logged.
+  absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
+  std::string problem_;                                    // The last one that was logged; empty: none.
+  // The list of jobs on disk that the coordinator accepted last; nullopt: none.
+  std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
+  int beats_since_listed_ = 0;
+  CoresUsed cores_{absl::Seconds(10)};
+
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // Jobs to seal; at most those that this server holds.
+  std::map<std::string, std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // Jobs to free, and their keys.
+  // Steady times before which jobs that could not be sealed or freed are not tried again.
+  std::map<std::string, absl::Duration> again_at_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread beater_;
+  // Seals and frees shards. This has its own thread because it uses the disk. A slow disk must not look like a silent
+  // server.
+  std::thread worker_;
+};
+
+}  // namespace hooke
+
+#endif  // HOOKE_SERVER_HEARTBEAT_HEARTBEAT_H_
