@@ -24,7 +24,7 @@ class Daemons:
         self._server_flags = list(server_flags)
         self.address = self.start_server("127.0.0.1:0")
         for i in range(workers):
-            self._start(f"w{i}", "hooke-worker", f"--coordinator={self.address}", f"--name=w{i}", "--slots=1", *worker_flags)
+            self._start(f"w{i}", "hooke-worker", f"--coordinator={self.address}", f"--name=w{i}", "--slots=1", "--allow-commands", *worker_flags)
         os.environ.update(HOME=folder.name, HOOKE_PROGRAM=str(self._programs / "hooke"), HOOKE_COORDINATOR=self.address)
 
     def start_server(self, listen=None):
