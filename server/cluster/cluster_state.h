@@ -236,8 +236,10 @@ class ClusterState {
     std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;                                  // Steady; set if the job has ended.
     absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
-    uint32_t queue_position = 0;                              // From 1; has a meaning only while the job is QUEUED.
-    uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
+    // While the generation ends (GenerationEnds): what the job's servers have answered, by KeyOf(JobServer).
+    std::map<std::string, v1::ClosedGeneration> closed;
+    uint32_t queue_position = 0;  // From 1; has a meaning only while the job is QUEUED.
+    uint64_t changes = 1;         // `last_change_` at its last change; 1: none since the coordinator was started.
   };
   struct Worker {
     std::string name;
@@ -460,6 +462,13 @@ class ClusterState {
   // Begins the next generation if one is wanted and no group is placed. It replaces all of the job's groups, so only
   // Place calls it.
   void BeginGenerationIfDue(Job& job, Instant now);
+  // Returns why the next generation cannot begin yet, although all groups have left: which servers have not said how
+  // far these had come. Empty: all have.
+  std::string NotClosedText(const Job& job) const;
+  // Takes a server's answers about generations that end.
+  void TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now);
+  // Adds to `response` the generations that this server is to end, and about which it has not answered yet.
+  void AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) const;
   // cluster_state_stragglers.cc
   void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.

@@ -10,6 +10,7 @@
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/next_generation.h"
 #include "server/scheduling/pace.h"
 #include "server/scheduling/placement.h"
 #include "server/scheduling/queue_text.h"
@@ -37,7 +38,9 @@ void ClusterState::Place(Instant now) {
       if (choice.servers.empty()) not_yet = std::move(choice.reason);
     }
     if (job->record.generations.wanted.has_value()) {
-      not_yet = "the job's other groups leave first, because the number of groups changes";
+      not_yet = GenerationEnds(job->record)
+                    ? NotClosedText(*job)
+                    : "the job's other groups leave first, because the number of groups changes";
     }
     for (const GroupRecord& group : job->record.groups) {
       if (group.state != v1::GROUP_STATE_WAITING) continue;

@@ -1,15 +1,32 @@
-// ClusterState: jobs whose number of groups changes while they run. All groups leave first. Then a new generation
-// begins, whose groups divide the data that is left.
+// ClusterState: jobs whose number of groups changes while they run. All groups leave first. Then the job's servers end
+// the generation: they take nothing more of its groups, of which some may only be cut off from here, and say how far
+// each had come. Then a new generation begins, whose groups divide the data that is left.
+//
+// The answers are not stored. A coordinator that is started again finds the job's wish for other groups and asks again;
+// a server that has ended a generation gives the same answer each time. A job waits for a server that is down: its
+// groups could not train either, and what that server has of their work decides which data are left.
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"
+#include "wire/utc_time.h"
 
 namespace hooke {
+namespace {
+
+constexpr int kEndsMax = 4096;          // The limit of ServerHeartbeatRequest.closed, which answers them.
+constexpr size_t kServersNamedMax = 3;  // The most servers that a text names.
+
+}  // namespace
 
 absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now) {
   Job* job = FindJob(request.job_id());
@@ -48,9 +65,20 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
     record.generations.wanted.reset();
     return Notice(job, "all groups had finished before their number could change", now);
   }
-  const auto is_placed = [](const GroupRecord& group) { return IsPlaced(group.state); };
-  if (std::any_of(record.groups.begin(), record.groups.end(), is_placed)) return;
-  BeginGeneration(record);
+  if (!GenerationEnds(record)) return;
+  if (std::string missing = NotClosedText(job); !missing.empty()) {
+    const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
+    const bool any_waits = std::any_of(record.groups.begin(), record.groups.end(),
+                                       [](const GroupRecord& group) { return group.state == v1::GROUP_STATE_WAITING; });
+    // If a group waits, ShowQueue gives the job its reason.
+    if ((!was_queued || !any_waits) && std::exchange(record.reason, missing) != missing) Changed(job);
+    if (!was_queued) Store(job);
+    return;
+  }
+  std::vector<v1::ClosedGeneration> answers;
+  for (const JobServer& shard : record.servers) answers.push_back(std::move(job.closed[KeyOf(shard)]));
+  job.closed.clear();
+  BeginGeneration(record, answers);
   // Until the first group of the generation starts, the job waits in the queue.
   record.state = v1::JOB_STATE_QUEUED;
   record.reason = "the number of groups has changed";
@@ -65,6 +93,51 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
          now);
   Store(job);
   PlaceSoon();
+}
+
+std::string ClusterState::NotClosedText(const Job& job) const {
+  if (NextFirstIncarnation(job.record) == 1) return "";
+  std::vector<std::string> missing;
+  for (const JobServer& shard : job.record.servers) {
+    if (job.closed.count(KeyOf(shard)) > 0) continue;
+    const auto server = servers_.find(KeyOf(shard));
+    const bool silent = server != servers_.end() && server->second.silent;
+    missing.push_back(absl::StrCat("server ", shard.address));
+    if (silent) {
+      absl::StrAppend(&missing.back(), " (it has not answered since ", UtcText(server->second.last_heard.wall), ")");
+    }
+  }
+  if (missing.empty()) return "";
+  const size_t more = missing.size() - std::min(missing.size(), kServersNamedMax);
+  missing.resize(missing.size() - more);
+  return absl::StrCat("the number of groups changes, and all have left; the next generation waits until it hears from ",
+                      absl::StrJoin(missing, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "",
+                      " how far they had come");
+}
+
+void ClusterState::TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now) {
+  bool complete = false;
+  for (const v1::ClosedGeneration& closed : request.closed()) {
+    Job* job = FindJob(closed.job_id());
+    const bool is_asked = job != nullptr && GenerationEnds(job->record) && Uses(job->record, key) &&
+                          closed.incarnation() == NextFirstIncarnation(job->record);
+    if (!is_asked || !job->closed.try_emplace(key, closed).second) continue;
+    complete = complete || NotClosedText(*job).empty();
+  }
+  if (complete) Place(now);
+}
+
+void ClusterState::AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) const {
+  for (const auto& [number, job] : jobs_) {
+    const JobRecord& record = job.record;
+    if (!GenerationEnds(record) || !Uses(record, key) || job.closed.count(key) > 0) continue;
+    const uint32_t incarnation = NextFirstIncarnation(record);
+    if (incarnation == 1 || response.closing_size() == kEndsMax) continue;
+    v1::GenerationEnd& end = *response.add_closing();
+    end.set_job_id(record.job_id);
+    end.set_job_key(record.submission_id);
+    end.set_incarnation(incarnation);
+  }
 }
 
 }  // namespace hooke

@@ -21,6 +21,10 @@ namespace {
 // this.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
+// Limits for a server's answers about generations that end.
+constexpr int kClosedMax = 4096;
+constexpr int kGroupsMax = 1024;
+constexpr uint64_t kStepMax = uint64_t{1} << 53;
 
 absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
   if (request.server_id().empty()) {
@@ -31,6 +35,22 @@ absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
   for (const std::string& id : {request.server_id(), request.instance()}) {
     if (!id.empty() && id.size() <= 64 && id.find(':') == id.npos) continue;
     return absl::InvalidArgumentError("a server's identity and instance have 1 to 64 bytes and no colon");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckClosed(const v1::ServerHeartbeatRequest& request) {
+  if (request.closed_size() > kClosedMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a server answers about ", request.closed_size(), " generations"));
+  }
+  for (const v1::ClosedGeneration& closed : request.closed()) {
+    const bool fits = closed.groups_size() <= kGroupsMax &&
+                      std::all_of(closed.groups().begin(), closed.groups().end(),
+                                  [](const v1::ClosedGroup& group) { return group.step() <= kStepMax; });
+    if (fits) continue;
+    return absl::InvalidArgumentError(absl::StrCat("a server's answer about job ", Shortened(closed.job_id(), 80),
+                                                   " has more than ", kGroupsMax, " groups, or a step above ",
+                                                   kStepMax));
   }
   return absl::OkStatus();
 }
@@ -47,6 +67,7 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
     return absl::InvalidArgumentError(
         absl::StrCat("a server lists ", std::max(request.jobs_size(), request.disk_jobs_size()), " jobs"));
   }
+  if (absl::Status status = CheckClosed(request); !status.ok()) return status;
   if (servers_.count(request.server_id()) == 0 && servers_.size() >= kNodesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the coordinator knows ", kNodesMax, " servers, and takes no more"));
@@ -80,6 +101,8 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
     ReportStrangers(server, request, now);
   }
   AddOrders(server, request, response);
+  TakeClosed(request.server_id(), request, now);
+  AddEnds(request.server_id(), response);
   return response;
 }
 

@@ -13,6 +13,7 @@
 #include "job/group_kinds.h"
 #include "job/job_check.h"
 #include "job/job_defaults.h"
+#include "job/job_state.h"
 
 namespace hooke {
 namespace {
@@ -59,9 +60,19 @@ v1::Generation EndedGeneration(const JobRecord& job) {
     v1::GenerationGroup* ended = generation.add_groups();
     ended->set_ranks(kind.ranks());
     if (!HasCommand(job.spec)) ended->set_batch_size(kind.batch_size());
-    ended->set_last_step(std::max(group.exchanged_step, job.generations.first_step));
+    ended->set_last_step(group.exchanged_step);
   }
   return generation;
+}
+
+// Returns how far the group had come at one server.
+uint64_t StepAt(const v1::ClosedGeneration& server, uint32_t group, const Generations& generations) {
+  const uint32_t first_incarnation = std::max<uint32_t>(generations.first_incarnation, 1);
+  for (const v1::ClosedGroup& closed : server.groups()) {
+    if (closed.group() != group || closed.incarnation() < first_incarnation) continue;
+    return std::max(closed.step(), generations.first_step);
+  }
+  return generations.first_step;
 }
 
 }  // namespace
@@ -119,11 +130,41 @@ absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& p
                                                     " samples, and an epoch has about ", epoch, "; take fewer groups"));
 }
 
-void BeginGeneration(JobRecord& job) {
-  const v1::JobSpec spec = WithGroups(job.spec, *job.generations.wanted);
-  job.generations.wanted.reset();
+bool GenerationEnds(const JobRecord& job) {
+  if (!job.generations.wanted.has_value() || HasEnded(job.state)) return false;
+  if (job.groups.back().task == v1::GroupStart::EVALUATE) return false;
+  return std::none_of(job.groups.begin(), job.groups.end(),
+                      [](const GroupRecord& group) { return IsPlaced(group.state); });
+}
+
+uint32_t NextFirstIncarnation(const JobRecord& job) {
   uint32_t starts = 0;
   for (const GroupRecord& group : job.groups) starts = std::max(starts, group.incarnation);
+  return starts + 1;
+}
+
+std::vector<uint64_t> LastSteps(const JobRecord& job, absl::Span<const v1::ClosedGeneration> answers) {
+  std::vector<uint64_t> steps;
+  for (const GroupRecord& group : job.groups) {
+    std::optional<uint64_t> told;
+    for (const v1::ClosedGeneration& server : answers) {
+      if (server.groups().empty()) continue;
+      const uint64_t step = StepAt(server, group.group, job.generations);
+      told = std::min(told.value_or(step), step);
+    }
+    const uint64_t reported = std::max(group.exchanged_step, job.generations.first_step);
+    const bool finished = group.state == v1::GROUP_STATE_FINISHED;
+    steps.push_back(finished ? std::max(told.value_or(0), reported) : told.value_or(reported));
+  }
+  return steps;
+}
+
+void BeginGeneration(JobRecord& job, absl::Span<const v1::ClosedGeneration> answers) {
+  const v1::JobSpec spec = WithGroups(job.spec, *job.generations.wanted);
+  job.generations.wanted.reset();
+  const std::vector<uint64_t> last_steps = LastSteps(job, answers);
+  for (size_t i = 0; i < job.groups.size(); ++i) job.groups[i].exchanged_step = last_steps[i];
+  const uint32_t starts = NextFirstIncarnation(job) - 1;
   const uint64_t begun_at = job.generations.first_step;
   uint64_t first_step = begun_at;
   if (starts > 0) {

@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/coordinator.pb.h"
 #include "proto/job.pb.h"
 #include "proto/worker.pb.h"
 #include "server/records/records.h"
@@ -28,11 +31,33 @@ v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups);
 // whose data are not known, there is nothing to check. FAILED_PRECONDITION: it takes more.
 absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& progress, const v1::GroupsSpec& groups);
 
+// Returns whether the job's present generation ends: the job is to have other groups, and all of the present ones have
+// left, or are lost. What they had exchanged last is not known before the servers take nothing more of them.
+bool GenerationEnds(const JobRecord& job);
+
+// Returns the lowest incarnation of the generation that follows the present one. 1: no group was ever started.
+uint32_t NextFirstIncarnation(const JobRecord& job);
+
+// Returns for each group the last step of its generation that counts: all steps up to it are in the center, and the
+// data of later ones are handed out again. `answers` are those of the job's servers, each with all groups of its shard,
+// or without any if the server lost the shard and has no say.
+//
+// - Each server may have come to another step, as a group may die in the middle of an exchange, and a server may go
+// back
+//   to an older snapshot. The lowest step counts, from which the group would also go on if it were started again.
+// - A server that knows no exchange of a group in this generation holds it at the generation's first step. Its shard
+// may
+//   be one of an earlier generation.
+// - If no server has a say, the step counts that the group has reported.
+// - A group that has finished had all that it reported on the servers' disks. A server that knows less of it has lost
+//   its shard, and the group will not train again. So its reported step counts at least.
+std::vector<uint64_t> LastSteps(const JobRecord& job, absl::Span<const v1::ClosedGeneration> answers);
+
 // Ends the job's present generation, and begins that of `generations.wanted`. All of its groups wait then. The groups
 // of a kind that were there before go on with the data that they had trained and with their own states, as far as they
-// keep their numbers. If no group was ever started, the job just has other groups. `wanted` is set, and no group is
-// placed.
-void BeginGeneration(JobRecord& job);
+// keep their numbers. If no group was ever started, the job just has other groups. `answers` are as in LastSteps.
+// `wanted` is set, and no group is placed.
+void BeginGeneration(JobRecord& job, absl::Span<const v1::ClosedGeneration> answers);
 
 }  // namespace hooke
 

@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <vector>
+
 #include "job/job_defaults.h"
 #include "server/cluster/example_job.h"
 
 namespace hooke {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 v1::JobSpec Kinds() {
@@ -100,7 +104,7 @@ TEST(NextGenerationTest, GroupsGoOnFromTheFurthestStep) {
   JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
   job.generations.wanted = job.spec.groups();
   job.generations.wanted->set_count(3);
-  BeginGeneration(job);
+  BeginGeneration(job, {});
   EXPECT_EQ(job.spec.groups().count(), 3u);
   ASSERT_EQ(job.groups.size(), 3u);
   EXPECT_EQ(job.generations.first_step, 101u);
@@ -117,7 +121,7 @@ TEST(NextGenerationTest, GroupsGoOnFromTheFurthestStep) {
   // A group of the next generation that has exchanged nothing ends where it began.
   job.generations.wanted = job.spec.groups();
   job.generations.wanted->set_count(1);
-  BeginGeneration(job);
+  BeginGeneration(job, {});
   EXPECT_EQ(job.generations.earlier[1].groups(2).last_step(), 101u);
   EXPECT_EQ(job.generations.first_step, 101u);
   EXPECT_EQ(job.groups.size(), 1u);
@@ -127,7 +131,7 @@ TEST(NextGenerationTest, GroupsGoOnFromTheFurthestStep) {
 TEST(NextGenerationTest, GroupsWithOtherNumbersAreNew) {
   JobRecord job = Record(Kinds());
   job.generations.wanted = *ScaledGroups(job.spec, "hpc", 3);
-  BeginGeneration(job);
+  BeginGeneration(job, {});
   ASSERT_EQ(job.groups.size(), 5u);
   EXPECT_FALSE(job.groups[1].is_new);
   EXPECT_TRUE(job.groups[2].is_new);
@@ -135,10 +139,94 @@ TEST(NextGenerationTest, GroupsWithOtherNumbersAreNew) {
   // The new group 2 never started, so the states under its number are still those of the group that had it before.
   job.groups[3].exchanged_step += 10;
   job.generations.wanted = *ScaledGroups(job.spec, "cloud", 4);
-  BeginGeneration(job);
+  BeginGeneration(job, {});
   EXPECT_FALSE(job.groups[1].is_new);
   EXPECT_TRUE(job.groups[2].is_new);
   EXPECT_FALSE(job.groups[3].is_new);
+}
+
+// What a server answers: the group, its last start that exchanged there, and its last step there.
+struct Said {
+  uint32_t group;
+  uint32_t incarnation;
+  uint64_t step;
+};
+
+v1::ClosedGeneration Answer(const std::vector<Said>& groups) {
+  v1::ClosedGeneration answer;
+  for (const Said& said : groups) {
+    v1::ClosedGroup* group = answer.add_groups();
+    group->set_group(said.group);
+    group->set_incarnation(said.incarnation);
+    group->set_step(said.step);
+  }
+  return answer;
+}
+
+// Groups 0 and 1 have reported steps 100 and 101. Their last starts are 1 and 2.
+TEST(NextGenerationTest, TheLowestStepOfTheServersCounts) {
+  const JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
+  const auto steps = [&job](const std::vector<v1::ClosedGeneration>& answers) { return LastSteps(job, answers); };
+  EXPECT_THAT(steps({}), ElementsAre(100, 101)) << "no server";
+  EXPECT_THAT(steps({Answer({}), Answer({})}), ElementsAre(100, 101)) << "no server has a say";
+  EXPECT_THAT(steps({Answer({{0, 1, 120}, {1, 2, 130}})}), ElementsAre(120, 130)) << "reports were late";
+  EXPECT_THAT(steps({Answer({{0, 1, 120}, {1, 2, 130}}), Answer({{0, 1, 110}, {1, 1, 140}})}), ElementsAre(110, 130))
+      << "killed in an exchange, or while it attached";
+  EXPECT_THAT(steps({Answer({{0, 1, 90}, {1, 2, 90}}), Answer({})}), ElementsAre(90, 90))
+      << "went back, to kept values or to a snapshot; a lost shard has no say";
+  EXPECT_THAT(steps({Answer({{0, 1, 120}, {1, 0, 0}})}), ElementsAre(120, 0)) << "group 1 never exchanged";
+  EXPECT_THAT(steps({Answer({{0, 1, 120}})}), ElementsAre(120, 0)) << "group 1 is not known there";
+}
+
+// The job is in its second generation, which began with start 3 at step 50. Start 2 was in the first one.
+TEST(NextGenerationTest, OnlyExchangesOfTheGenerationCount) {
+  JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
+  job.generations.first_step = 50;
+  job.generations.first_incarnation = 3;
+  job.groups[0].incarnation = job.groups[1].incarnation = 3;
+  EXPECT_THAT(LastSteps(job, {{Answer({{0, 3, 60}, {1, 3, 70}}), Answer({{0, 3, 60}, {1, 2, 55}})}}),
+              ElementsAre(60, 50))
+      << "a server went back to a snapshot of the first generation";
+  job.groups[1].exchanged_step = 0;
+  EXPECT_THAT(LastSteps(job, {}), ElementsAre(100, 50));
+}
+
+// A group that has finished was on the disks of all servers. It will not train again what a lost disk has lost.
+TEST(NextGenerationTest, AFinishedGroupKeepsWhatItHasReported) {
+  JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
+  job.groups[1].state = v1::GROUP_STATE_FINISHED;
+  EXPECT_THAT(LastSteps(job, {{Answer({{0, 1, 8}, {1, 0, 0}})}}), ElementsAre(8, 101));
+  EXPECT_THAT(LastSteps(job, {{Answer({{0, 1, 8}, {1, 2, 120}})}}), ElementsAre(8, 120)) << "its last report was lost";
+}
+
+// The answers decide what is handed out again, where the next generation begins, and who has a state of its own.
+TEST(NextGenerationTest, TheNextGenerationBeginsByTheAnswers) {
+  JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
+  job.groups[1].is_new = true;
+  job.generations.wanted = job.spec.groups();
+  job.generations.wanted->set_count(2);
+  BeginGeneration(job, {{Answer({{0, 1, 120}, {1, 0, 0}})}});
+  EXPECT_EQ(job.generations.earlier[0].groups(0).last_step(), 120u);
+  EXPECT_EQ(job.generations.earlier[0].groups(1).last_step(), 0u);
+  EXPECT_EQ(job.generations.first_step, 120u);
+  EXPECT_FALSE(job.groups[0].is_new);
+  EXPECT_TRUE(job.groups[1].is_new) << "what it has reported is in no center";
+}
+
+TEST(NextGenerationTest, AGenerationEndsWhenAllGroupsAreGone) {
+  JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
+  job.state = v1::JOB_STATE_RUNNING;
+  EXPECT_FALSE(GenerationEnds(job)) << "nobody wants another number";
+  job.generations.wanted = job.spec.groups();
+  EXPECT_TRUE(GenerationEnds(job));
+  EXPECT_EQ(NextFirstIncarnation(job), 3u);
+  job.groups[1].state = v1::GROUP_STATE_FINISHED;
+  EXPECT_TRUE(GenerationEnds(job));
+  job.groups[0].state = v1::GROUP_STATE_RUNNING;
+  EXPECT_FALSE(GenerationEnds(job));
+  job.groups[0].state = v1::GROUP_STATE_WAITING;
+  job.state = v1::JOB_STATE_CANCELLED;
+  EXPECT_FALSE(GenerationEnds(job));
 }
 
 TEST(NextGenerationTest, AJobThatNeverStartedHasNoEarlierGeneration) {
@@ -146,7 +234,8 @@ TEST(NextGenerationTest, AJobThatNeverStartedHasNoEarlierGeneration) {
   for (GroupRecord& group : job.groups) group.incarnation = 0;
   job.generations.wanted = job.spec.groups();
   job.generations.wanted->set_count(1);
-  BeginGeneration(job);
+  EXPECT_EQ(NextFirstIncarnation(job), 1u);
+  BeginGeneration(job, {});
   EXPECT_TRUE(job.generations.earlier.empty());
   EXPECT_EQ(job.generations.first_incarnation, 0u);
   EXPECT_FALSE(job.groups[0].is_new);

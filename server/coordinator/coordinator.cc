@@ -360,6 +360,12 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
       const auto waits = [this](const v1::ForgottenJob& job)
                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.BatchOf(job.job_id()) > 0; };
       forgotten.erase(std::remove_if(forgotten.begin(), forgotten.end(), waits), forgotten.end());
+      // If the coordinator died before the job's wish for other groups is stored, it would later start the old groups
+      // again, and the servers would refuse them.
+      auto& closing = *response->mutable_closing();
+      const auto unstored = [this](const v1::GenerationEnd& end)
+                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.BatchOf(end.job_id()) > 0; };
+      closing.erase(std::remove_if(closing.begin(), closing.end(), unstored), closing.end());
     }
   }
   AfterChange();

@@ -34,7 +34,7 @@ void CoordinatorFixture::Restart() {
 }
 
 void CoordinatorFixture::Heartbeat(const std::string& address) {
-  ASSERT_TRUE(coordinator_->ServerHeartbeat(FakeServer(address), now_).ok());
+  ASSERT_TRUE(FakeHeartbeat(*coordinator_, address, now_, shards_[address]).ok());
   AnswerDials(*coordinator_, now_);
 }
 

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "clocks/instant.h"
 #include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
+#include "server/coordinator/fake_server.h"
 #include "server/coordinator/fake_worker.h"
 #include "server/records/record_store.h"
 #include "server/records/records.h"
@@ -27,7 +29,7 @@ class CoordinatorFixture : public testing::Test {
 
   // Replaces the coordinator by a new one with `settings_`, which loads the same store.
   void Restart();
-  // Sends a heartbeat of the FakeServer at `address`. If the coordinator then dials the server, it answers.
+  // Sends a heartbeat of the FakeServer at `address`. It answers about generations that end by `shards_`, and dials.
   void Heartbeat(const std::string& address);
   // Lets time pass. Meanwhile the `alive` workers send heartbeats and obey commands. Server b:1 sends heartbeats if
   // `server_lives`.
@@ -44,6 +46,7 @@ class CoordinatorFixture : public testing::Test {
   std::shared_ptr<InMemoryRecordStore> store_ = std::make_shared<InMemoryRecordStore>();
   CoordinatorOptions settings_;  // Restart sets store, log, logger and writer.
   std::unique_ptr<Coordinator> coordinator_;
+  std::map<std::string, FakeShards> shards_;  // By address.
   int submissions_ = 0;
 };
 

@@ -2,6 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "server/coordinator/coordinator_fixture.h"
 
 namespace hooke {
@@ -12,6 +18,25 @@ using testing::SizeIs;
 
 class CoordinatorScaleTest : public CoordinatorFixture {
  protected:
+  using CoordinatorFixture::Submit;
+  // Submits a job whose center is on `servers` servers.
+  std::string Submit(ExampleGroups groups, uint32_t servers) {
+    v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", ++submissions_), groups);
+    request.mutable_job()->mutable_averaging()->set_servers(servers);
+    return *coordinator_->Submit(request, now_);
+  }
+  // Returns the generations that a server is told to end, as long as it says nothing.
+  std::vector<v1::GenerationEnd> Ends(const std::string& address) {
+    const auto response = coordinator_->ServerHeartbeat(FakeServer(address), now_);
+    return {response->closing().begin(), response->closing().end()};
+  }
+  // Pass with a second server, b:2.
+  void PassWithBoth(absl::Duration time, const std::vector<FakeWorker*>& alive) {
+    for (absl::Duration done; done < time; done += absl::Milliseconds(500)) {
+      Heartbeat("b:2");
+      Pass(absl::Milliseconds(500), alive);
+    }
+  }
   absl::Status Scale(const std::string& job_id, uint32_t groups) {
     v1::ScaleJobRequest request;
     request.set_job_id(job_id);
@@ -207,6 +232,110 @@ TEST_F(CoordinatorScaleTest, OnlyJobsWhoseGroupsTrain) {
   EXPECT_EQ(Scale(id, 2).code(), absl::StatusCode::kFailedPrecondition) << "it evaluates";
   ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
   EXPECT_EQ(Scale(id, 2).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// A group that is cut off goes on exchanging, and a killed one had exchanged more than it had reported. What the
+// servers have counts, and the next generation begins when all of them have said it.
+TEST_F(CoordinatorScaleTest, TheServersSayHowFarTheGroupsCame) {
+  Heartbeat("b:2");
+  FakeWorker w1("w1", 1);
+  FakeWorker w2("w2", 1);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1}, 2);
+  Pass(absl::Seconds(1), {&w1, &w2});
+  ASSERT_THAT(Status(id).servers(), SizeIs(2));
+  const uint32_t cut_off = w2.running().begin()->first.group;
+  Exchanged(w1, w1.running().begin()->first, 40);
+  Exchanged(w2, w2.running().begin()->first, 40);
+  w2.Disconnect(now_);
+  ASSERT_TRUE(Scale(id, 1).ok());
+  shards_["b:1"][id] = {ClosedAt(cut_off, 1, 400), ClosedAt(1 - cut_off, 1, 48)};
+  shards_["b:2"][id] = {ClosedAt(cut_off, 1, 392), ClosedAt(1 - cut_off, 1, 48)};
+  PassWithBoth(absl::Seconds(1), {&w1});
+  EXPECT_TRUE(Ends("b:1").empty()) << "one group is still placed, so nothing ends yet";
+  PassWithBoth(absl::Seconds(30), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  const v1::GroupStart& start = w1.running().begin()->second.start.group();
+  EXPECT_EQ(start.first_step(), 392u);
+  EXPECT_EQ(start.earlier(0).groups(static_cast<int>(cut_off)).last_step(), 392u);
+  EXPECT_EQ(start.earlier(0).groups(1 - static_cast<int>(cut_off)).last_step(), 48u);
+}
+
+// The job waits for a server that is down, and its status says so. A coordinator that is started again meanwhile asks
+// again, also those that have answered already. Once the generation has begun, no server is asked any more.
+TEST_F(CoordinatorScaleTest, WaitsForAServerThatIsDown) {
+  Heartbeat("b:2");
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1}, 2);
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(2));
+  ASSERT_TRUE(Scale(id, 1).ok());
+  EXPECT_TRUE(Ends("b:1").empty()) << "the groups have not left yet";
+  shards_["b:1"][id] = {ClosedAt(0, 1, 24), ClosedAt(1, 1, 16)};
+  shards_["b:2"][id] = {ClosedAt(0, 1, 16), ClosedAt(1, 1, 16)};
+  for (int restart = 0; restart < 2; ++restart) {
+    Pass(absl::Seconds(20), {&w1});
+    EXPECT_EQ(Status(id).generation(), 1u);
+    EXPECT_EQ(Status(id).state(), v1::JOB_STATE_QUEUED);
+    EXPECT_THAT(Status(id).reason(), HasSubstr("the next generation waits until it hears from server b:2"));
+    EXPECT_THAT(Status(id).reason(), HasSubstr("(it has not answered since 1970-01-12T"));
+    EXPECT_TRUE(w1.running().empty());
+    EXPECT_TRUE(Ends("b:1").empty()) << "it has answered";
+    w1.Disconnect(now_);
+    Restart();
+    ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  }
+  Heartbeat("b:2");
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_THAT(w1.running(), SizeIs(1));
+  EXPECT_EQ(w1.running().begin()->second.start.group().first_step(), 16u);
+  EXPECT_EQ(w1.running().begin()->first, (GroupKey{id, 0, 2}));
+  EXPECT_TRUE(Ends("b:1").empty());
+  EXPECT_TRUE(Ends("b:2").empty());
+}
+
+// Servers are asked only once the job's wish is stored: a coordinator that had lost it would start the old groups
+// again.
+TEST_F(CoordinatorScaleTest, AsksNoServerBeforeTheWishIsStored) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1});
+  store_->FailWith(absl::InternalError("broken disk"));
+  (void)Scale(id, 1);
+  w1.Receive(now_);
+  ASSERT_TRUE(w1.running().empty());
+  EXPECT_TRUE(Ends("b:1").empty());
+  store_->FailWith(absl::OkStatus());
+  Pass(absl::Seconds(20), {&w1});
+  EXPECT_EQ(Status(id).generation(), 2u);
+}
+
+// A job that is cancelled while a server is asked needs no answer. Answers that nobody asked for change nothing, and
+// those that no server can give are refused.
+TEST_F(CoordinatorScaleTest, OnlyAnswersToQuestionsCount) {
+  FakeWorker w1("w1", 2);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({2, 1});
+  Pass(absl::Seconds(1), {&w1});
+  ASSERT_TRUE(Scale(id, 1).ok());
+  w1.Receive(now_);
+  ASSERT_THAT(Ends("b:1"), SizeIs(1));
+  EXPECT_EQ(Ends("b:1")[0].incarnation(), 2u);
+  EXPECT_EQ(Ends("b:1")[0].job_key(), "s1");
+  for (const uint32_t incarnation : {1, 3}) {
+    v1::ServerHeartbeatRequest request = FakeServer("b:1");
+    v1::ClosedGeneration* closed = request.add_closed();
+    closed->set_job_id(id);
+    closed->set_incarnation(incarnation);
+    EXPECT_THAT(coordinator_->ServerHeartbeat(request, now_)->closing(), SizeIs(1));
+    *closed->add_groups() = ClosedAt(0, 1, uint64_t{1} << 60);
+    EXPECT_EQ(coordinator_->ServerHeartbeat(request, now_).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  ASSERT_TRUE(coordinator_->Cancel(id, now_).ok());
+  EXPECT_TRUE(Ends("b:1").empty());
 }
 
 // Groups that finish before they hear of the wish end the job as ever. The evaluation's number was another group's.

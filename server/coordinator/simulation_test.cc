@@ -86,7 +86,7 @@ class Cluster {
     if (coordinator_ == nullptr && (!storm || Chance(0.05))) StartCoordinator();
     if (coordinator_ != nullptr) {
       if (!storm || Chance(0.8)) {
-        ASSERT_TRUE(coordinator_->ServerHeartbeat(FakeServer("s:1"), now_).ok());
+        ASSERT_TRUE(FakeHeartbeat(*coordinator_, "s:1", now_).ok());
       }
       AnswerDials(*coordinator_, now_);
       if (storm) Users();

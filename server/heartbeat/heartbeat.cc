@@ -18,13 +18,13 @@ Heartbeat::Heartbeat(HeartbeatOptions options)
     : options_(std::move(options)),
       stub_(v1::Coordinator::NewStub(options_.channel)),
       beater_([this] { Beat(); }),
-      worker_([this] { SealAndForget(); }) {}
+      worker_([this] { ObeyOrders(); }) {}
 
 Heartbeat::~Heartbeat() {
-  stop_.Notify();
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    woken_.SignalAll();
   }
   beater_.join();
   worker_.join();
@@ -33,7 +33,15 @@ Heartbeat::~Heartbeat() {
 void Heartbeat::Beat() {
   do {
     BeatOnce();
-  } while (!stop_.WaitFor(options_.interval));
+  } while (AwaitNextBeat());
+}
+
+bool Heartbeat::AwaitNextBeat() {
+  const absl::Time until = SteadyTime() + options_.interval;
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_ && !hurries_ && SteadyTime() < until) woken_.WaitUntil(mutex_, until);
+  hurries_ = false;
+  return !stopping_;
 }
 
 void Heartbeat::BeatOnce() {
@@ -49,6 +57,10 @@ void Heartbeat::BeatOnce() {
   request.set_cores(cores_.Add(SteadyTime(), ProcessCpuTime()));
   for (const std::string& job : stats.jobs) request.add_jobs(job);
   ListDiskJobs(stats, request);
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [job, closed] : closed_) *request.add_closed() = closed;
+  }
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout));
   v1::ServerHeartbeatResponse response;
@@ -66,11 +78,32 @@ void Heartbeat::BeatOnce() {
     beats_since_listed_ = 0;
   }
   absl::MutexLock lock(&mutex_);
+  TakeEnds(response);
   for (const std::string& job : response.ended_jobs()) {
     if (MayTry(job)) ended_.insert(job);
   }
   for (const v1::ForgottenJob& job : response.forgotten_jobs()) {
     if (MayTry(job.job_id())) forgotten_[job.job_id()] = job.job_key();
+  }
+}
+
+// A generation that the response does not name any more needs no further answer. One that it names, and that this
+// server has ended already, was answered in a request that the coordinator had not seen.
+void Heartbeat::TakeEnds(const v1::ServerHeartbeatResponse& response) {
+  std::map<std::string, v1::GenerationEnd> named;
+  for (const v1::GenerationEnd& end : response.closing()) named[end.job_id()] = end;
+  const auto drop = [&named](auto& of_jobs) {
+    for (auto it = of_jobs.begin(); it != of_jobs.end();) {
+      it = named.count(it->first) == 0 ? of_jobs.erase(it) : std::next(it);
+    }
+  };
+  drop(ends_);
+  drop(closed_);
+  drop(end_failures_);
+  for (auto& [job, end] : named) {
+    const auto answer = closed_.find(job);
+    if (answer != closed_.end() && answer->second.incarnation() == end.incarnation()) continue;
+    ends_[job] = end;
   }
 }
 
@@ -102,7 +135,8 @@ void Heartbeat::Complain(const grpc::Status& status) {
     return options_.logger->error("coordinator {} refuses this server: {}; trying again each second",
                                   options_.coordinator, status.error_message());
   }
-  if (stop_.HasBeenNotified() || now - complained_ < options_.complain_every) return;
+  absl::MutexLock lock(&mutex_);
+  if (stopping_ || now - complained_ < options_.complain_every) return;
   complained_ = now;
   options_.logger->warn(
       "coordinator {} does not answer ({}): trying again each second; centers held here go on being served",
@@ -119,38 +153,75 @@ void Heartbeat::TellProblem(const std::string& problem) {
   }
 }
 
-void Heartbeat::SealAndForget() {
+void Heartbeat::ObeyOrders() {
   while (true) {
+    std::optional<v1::GenerationEnd> end;
     std::string job;
     std::optional<std::string> key;
     {
       absl::MutexLock lock(&mutex_);
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stopping_ || !ended_.empty() || !forgotten_.empty();
+        return stopping_ || !ends_.empty() || !ended_.empty() || !forgotten_.empty();
       };
       mutex_.Await(absl::Condition(&ready));
       if (stopping_) return;
-      if (forgotten_.empty()) {
+      if (!ends_.empty()) {  // First, because a job's groups wait for it.
+        end = ends_.begin()->second;
+      } else if (forgotten_.empty()) {
         job = *ended_.begin();
       } else {
         job = forgotten_.begin()->first;
         key = forgotten_.begin()->second;
       }
     }
-    const absl::Status status = key.has_value() ? Forget(job, *key) : Seal(job);
-    // The server still holds a job that it could not seal or free, so a later heartbeat brings it up again.
-    absl::MutexLock lock(&mutex_);
-    if (key.has_value()) {
-      forgotten_.erase(job);
+    if (end.has_value()) {
+      EndGeneration(*end);
     } else {
-      ended_.erase(job);
+      SealOrForget(job, key);
     }
-    again_at_.erase(job);
-    if (status.ok()) continue;
-    // FAILED_PRECONDITION means that the shard has another job's key. That does not change, so it is not tried again.
-    const bool never = absl::IsFailedPrecondition(status);
-    again_at_[job] = never ? absl::InfiniteDuration() : InstantNow().steady + options_.seal_again_after;
   }
+}
+
+void Heartbeat::EndGeneration(const v1::GenerationEnd& end) {
+  const auto reached = options_.parameters->EndGeneration(end.job_id(), end.job_key(), end.incarnation());
+  absl::MutexLock lock(&mutex_);
+  ends_.erase(end.job_id());  // After a failure the next response names it again.
+  if (!reached.ok()) {
+    std::string text(reached.status().message());
+    if (std::exchange(end_failures_[end.job_id()], text) == text) return;
+    return options_.logger->error(
+        "the number of groups of job {} changes, and this server cannot say how far they had come, trying again: {}",
+        end.job_id(), text);
+  }
+  v1::ClosedGeneration& closed = closed_[end.job_id()];
+  closed.set_job_id(end.job_id());
+  closed.set_incarnation(end.incarnation());
+  closed.clear_groups();
+  for (size_t i = 0; i < reached->size(); ++i) {
+    v1::ClosedGroup& group = *closed.add_groups();
+    group.set_group(static_cast<uint32_t>(i));
+    group.set_incarnation((*reached)[i].incarnation);
+    group.set_step((*reached)[i].step);
+  }
+  end_failures_.erase(end.job_id());
+  hurries_ = true;
+  woken_.SignalAll();
+}
+
+void Heartbeat::SealOrForget(const std::string& job, const std::optional<std::string>& key) {
+  const absl::Status status = key.has_value() ? Forget(job, *key) : Seal(job);
+  // The server still holds a job that it could not seal or free, so a later heartbeat brings it up again.
+  absl::MutexLock lock(&mutex_);
+  if (key.has_value()) {
+    forgotten_.erase(job);
+  } else {
+    ended_.erase(job);
+  }
+  again_at_.erase(job);
+  if (status.ok()) return;
+  // FAILED_PRECONDITION means that the shard has another job's key. That does not change, so it is not tried again.
+  const bool never = absl::IsFailedPrecondition(status);
+  again_at_[job] = never ? absl::InfiniteDuration() : InstantNow().steady + options_.seal_again_after;
 }
 
 absl::Status Heartbeat::Seal(const std::string& job) {

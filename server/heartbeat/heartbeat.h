@@ -4,7 +4,9 @@
 // The heartbeats of a server. Once a second the server tells the coordinator that it lives and which jobs it holds. The
 // coordinator answers which of these jobs have ended. The server then seals their centers (ParameterServer::Seal). The
 // coordinator also answers which of the jobs were forgotten. The server then frees their centers
-// (ParameterServer::Forget). It frees a center for no other reason. If the coordinator places nothing on this server,
+// (ParameterServer::Forget). It frees a center for no other reason. The coordinator also names jobs whose number of
+// groups changes. The server ends their generations (ParameterServer::EndGeneration), and at once sends another
+// heartbeat, which says how far the groups had come. If the coordinator places nothing on this server,
 // the answer says why, and the server logs the reason. If the coordinator refuses the server's token, the server logs
 // that once.
 
@@ -24,8 +26,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "clocks/cores_used.h"
-#include "clocks/stop_signal.h"
+#include "clocks/steady_condition.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/coordinator.pb.h"
 
 namespace spdlog {
 class logger;
@@ -55,7 +58,7 @@ struct HeartbeatOptions {
 };
 
 // Sends heartbeats from its construction to its destruction, whether or not the coordinator answers. The destructor
-// waits at most `call_timeout`, and for a Seal or Forget that is running.
+// waits at most `call_timeout`, and for an order that is being carried out.
 class Heartbeat {
  public:
   explicit Heartbeat(HeartbeatOptions options);
@@ -70,7 +73,12 @@ class Heartbeat {
   void TellProblem(const std::string& problem);
   // Adds the jobs that are on disk only, if the coordinator may not know them.
   void ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const;
-  void SealAndForget();
+  // Waits until the next heartbeat is due. False: there is none any more.
+  bool AwaitNextBeat();
+  void TakeEnds(const v1::ServerHeartbeatResponse& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ObeyOrders();
+  void SealOrForget(const std::string& job, const std::optional<std::string>& key);
+  void EndGeneration(const v1::GenerationEnd& end);
   absl::Status Seal(const std::string& job);
   absl::Status Forget(const std::string& job, const std::string& key);
   // Returns whether the job may be sealed or freed now. After a failure the answer is false for a while, or for good if
@@ -79,7 +87,6 @@ class Heartbeat {
 
   const HeartbeatOptions options_;
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
-  StopSignal stop_;
 
   // Only beater_ uses these.
   bool answered_ = false;
@@ -92,15 +99,23 @@ class Heartbeat {
   CoresUsed cores_{absl::Seconds(10)};
 
   absl::Mutex mutex_;
+  SteadyCondition woken_;  // Signalled when `stopping_` or `hurries_` is set.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hurries_ ABSL_GUARDED_BY(mutex_) = false;  // The next heartbeat has something that the coordinator waits for.
   std::set<std::string> ended_ ABSL_GUARDED_BY(mutex_);  // Jobs to seal; at most those that this server holds.
   std::map<std::string, std::string> forgotten_ ABSL_GUARDED_BY(mutex_);  // Jobs to free, and their keys.
   // Steady times before which jobs that could not be sealed or freed are not tried again.
   std::map<std::string, absl::Duration> again_at_ ABSL_GUARDED_BY(mutex_);
 
+  // By job: generations to end, answers for the coordinator, and the failures that were logged. At most those that the
+  // last response named.
+  std::map<std::string, v1::GenerationEnd> ends_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, v1::ClosedGeneration> closed_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> end_failures_ ABSL_GUARDED_BY(mutex_);
+
   std::thread beater_;
-  // Seals and frees shards. This has its own thread because it uses the disk. A slow disk must not look like a silent
-  // server.
+  // Ends generations, and seals and frees shards. This has its own thread because it uses the disk. A slow disk must
+  // not look like a silent server.
   std::thread worker_;
 };
 

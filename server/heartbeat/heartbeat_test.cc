@@ -15,18 +15,22 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "server/parameters/group_reached.h"
 #include "server/parameters/parameter_server.h"
 
 namespace hooke {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 constexpr absl::Duration kDeadline = absl::Seconds(20);
 
@@ -56,6 +60,18 @@ class FakeParameters : public ParameterServer {
     if (job_key != "key") return absl::FailedPreconditionError("it is another job's");
     disk_jobs_.erase(job_id);
     return absl::OkStatus();
+  }
+  // Fails twice. Group 1 has not exchanged.
+  absl::StatusOr<std::vector<GroupReached>> EndGeneration(const std::string& job_id, const std::string& job_key,
+                                                          uint32_t successor) override {
+    absl::MutexLock lock(&mutex_);
+    ends_.push_back(absl::StrCat(job_id, " ", job_key, " ", successor));
+    if (ends_.size() <= 2) return absl::UnavailableError("broken disk");
+    return std::vector<GroupReached>{{4, 70}, {0, 40}};
+  }
+  std::vector<std::string> ends() const {
+    absl::MutexLock lock(&mutex_);
+    return ends_;
   }
   std::vector<std::string> forgets() const {
     absl::MutexLock lock(&mutex_);
@@ -88,6 +104,7 @@ class FakeParameters : public ParameterServer {
   std::set<std::string> jobs_ ABSL_GUARDED_BY(mutex_) = {"ended-1", "running-2"};
   std::set<std::string> disk_jobs_ ABSL_GUARDED_BY(mutex_) = {"old-3", "old-4", "old-5"};
   std::vector<std::string> forgets_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A coordinator that answers that ended-1 has ended. It notices when the server does not hold that job any more.
@@ -106,6 +123,16 @@ class FakeCoordinator : public v1::Coordinator::Service {
     if (request->lists_disk_jobs()) {
       lists_.emplace_back();
       for (const v1::DiskJob& job : request->disk_jobs()) lists_.back().push_back(job.job_id());
+    }
+    if (ends_generation && request->closed_size() == 0 && closed_.empty()) {
+      v1::GenerationEnd* end = response->add_closing();
+      end->set_job_id("running-2");
+      end->set_job_key("key");
+      end->set_incarnation(5);
+    }
+    for (const v1::ClosedGeneration& closed : request->closed()) {
+      closed_.push_back(closed);
+      if (!answered.HasBeenNotified()) answered.Notify();
     }
     for (const auto& [job_id, key] : forgotten) {
       v1::ForgottenJob* job = response->add_forgotten_jobs();
@@ -141,7 +168,15 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return lists_;
   }
 
+  std::vector<v1::ClosedGeneration> closed() {
+    absl::MutexLock lock(&mutex_);
+    return closed_;
+  }
+
   bool refuses = false;  // Set before the first heartbeat.
+  bool ends_generation =
+      false;  // Answers name a generation that ends, until the server answers about it. Set as above.
+  absl::Notification answered;
   absl::Notification sealed;
   std::map<std::string, std::string>
       forgotten;  // Jobs and keys that each answer names. Set before the first heartbeat.
@@ -151,6 +186,7 @@ class FakeCoordinator : public v1::Coordinator::Service {
   std::vector<std::vector<std::string>> lists_ ABSL_GUARDED_BY(mutex_);
   v1::ServerHeartbeatRequest last_ ABSL_GUARDED_BY(mutex_);
   int beats_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<v1::ClosedGeneration> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A server's heartbeats to a coordinator that answers.
@@ -231,6 +267,46 @@ TEST_F(HeartbeatTest, FreesWhatIsForgotten) {
   EXPECT_EQ(std::count(forgets.begin(), forgets.end(), "old-4 another key"), 1);
   EXPECT_THAT(log_.str(), HasSubstr("job old-3 was forgotten: its shard here is freed"));
   EXPECT_THAT(log_.str(), HasSubstr("job old-4 was forgotten, but it is another job's"));
+}
+
+// The server ends a generation that the coordinator names, and says once how far the groups had come. After a failure
+// it tries again at the next heartbeat, and logs the failure once.
+TEST_F(HeartbeatTest, EndsGenerations) {
+  coordinator_.ends_generation = true;
+  FakeParameters parameters(0);
+  HeartbeatOptions options = Options(parameters);
+  options.interval = absl::Milliseconds(10);
+  {
+    auto heartbeat = std::make_unique<Heartbeat>(options);
+    EXPECT_TRUE(coordinator_.answered.WaitForNotificationWithTimeout(kDeadline));
+    EXPECT_TRUE(coordinator_.WaitForMoreBeats(10));
+  }
+  EXPECT_THAT(parameters.ends(), Each("running-2 key 5"));
+  EXPECT_THAT(parameters.ends(), SizeIs(3));
+  const std::vector<v1::ClosedGeneration> closed = coordinator_.closed();
+  ASSERT_THAT(closed, SizeIs(1)) << "the answer is not sent again";
+  EXPECT_EQ(closed[0].job_id(), "running-2");
+  EXPECT_EQ(closed[0].incarnation(), 5u);
+  ASSERT_THAT(closed[0].groups(), SizeIs(2));
+  EXPECT_EQ(closed[0].groups(0).group(), 0u);
+  EXPECT_EQ(closed[0].groups(0).incarnation(), 4u);
+  EXPECT_EQ(closed[0].groups(0).step(), 70u);
+  EXPECT_EQ(closed[0].groups(1).group(), 1u);
+  EXPECT_EQ(closed[0].groups(1).step(), 40u);
+  const std::string text = log_.str();
+  EXPECT_THAT(text, HasSubstr("this server cannot say how far they had come, trying again: broken disk"));
+  EXPECT_EQ(text.find("cannot say"), text.rfind("cannot say"));
+}
+
+// A job's groups wait for the answer, so it does not wait for the next heartbeat.
+TEST_F(HeartbeatTest, AnswersAtOnce) {
+  coordinator_.ends_generation = true;
+  FakeParameters parameters(0);
+  for (int i = 0; i < 2; ++i) (void)parameters.EndGeneration("", "", 0);  // The failures.
+  HeartbeatOptions options = Options(parameters);
+  options.interval = 3 * kDeadline;
+  auto heartbeat = std::make_unique<Heartbeat>(options);
+  EXPECT_TRUE(coordinator_.answered.WaitForNotificationWithTimeout(kDeadline));
 }
 
 // If a center cannot be written, the server tries and logs that once in a while, not at each heartbeat.

@@ -48,6 +48,11 @@ class RunningParameterServer final : public ParameterServer {
     return store_->Forget(job_id, job_key);
   }
 
+  absl::StatusOr<std::vector<GroupReached>> EndGeneration(const std::string& job_id, const std::string& job_key,
+                                                          uint32_t successor) override {
+    return store_->EndGeneration(job_id, job_key, successor);
+  }
+
   ParameterServerStats Stats() const override {
     ParameterStore::DiskUse disk = store_->disk_use();
     return {store_->center_bytes(), store_->jobs(), disk.centers, disk.bytes, std::move(disk.jobs)};

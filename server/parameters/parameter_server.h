@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/parameters/group_reached.h"
 #include "server/parameters/parameter_figures.h"
 #include "server/parameters/wait_clock.h"
 
@@ -100,6 +101,15 @@ class ParameterServer {
   // job is not held here. FAILED_PRECONDITION: the shard here is of another job with that id, whose key is not
   // `job_key`, or all its snapshots are damaged; it stays. UNAVAILABLE: call again.
   virtual absl::Status Forget(const std::string& job_id, const std::string& job_key) = 0;
+
+  // Ends the present generation of the job: the number of its groups changes, and all of them are gone, or cut off.
+  // From the return on, nothing of starts below `successor` reaches the center, and they get ABORTED. Returns how far
+  // each group had come here, by its index; that is on disk, and changes no more. Empty: this server has no say,
+  // because it has no block of the center, or lost it. The next generation begins when one of its groups attaches.
+  // Idempotent. PERMISSION_DENIED: the shard here is of another job with that id. ABORTED: it is in a later generation
+  // already. Other errors are those of the disk: call again.
+  virtual absl::StatusOr<std::vector<GroupReached>> EndGeneration(const std::string& job_id, const std::string& job_key,
+                                                                  uint32_t successor) = 0;
 
   virtual ParameterServerStats Stats() const = 0;
 

@@ -138,7 +138,7 @@ absl::Status ParameterStore::Save(const v1::Sender& sender) {
     if (!shard.ok()) return shard.status();
     absl::Status status = CheckKey(job_id, (*shard)->plan().job.job_key(), sender.job_key());
     if (!status.ok()) return status;
-    const uint32_t first = (*shard)->plan().job.first_incarnation();
+    const uint32_t first = (*shard)->first_incarnation();
     if (sender.incarnation() < first) return GenerationOver(job_id, first);
     if (!(*shard)->initialized()) return NoValues(job_id);
   }

@@ -32,6 +32,7 @@
 #include "absl/types/span.h"
 #include "algorithms/sharding.h"
 #include "proto/parameter_server.pb.h"
+#include "server/parameters/group_reached.h"
 #include "server/parameters/kept_states.h"
 #include "server/parameters/parameter_figures.h"
 #include "server/parameters/shard.h"
@@ -99,6 +100,10 @@ class ParameterStore {
 
   // Marks the center as initialized. Call it when all initial values are written. After OK a first snapshot is on disk.
   absl::Status FinishInitialize(absl::string_view job_id, const Speaker& speaker);
+
+  // Does what ParameterServer::EndGeneration describes.
+  absl::StatusOr<std::vector<GroupReached>> EndGeneration(const std::string& job_id, absl::string_view job_key,
+                                                          uint32_t successor);
 
   struct CenterHeader {
     const ShardPlan* plan = nullptr;

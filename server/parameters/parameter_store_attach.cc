@@ -175,4 +175,33 @@ absl::StatusOr<std::shared_ptr<Shard>> ParameterStore::BeginClaimed(const ShardP
   return made;
 }
 
+absl::StatusOr<std::vector<GroupReached>> ParameterStore::EndGeneration(const std::string& job_id,
+                                                                        absl::string_view job_key, uint32_t successor) {
+  if (absl::Status status = Load(job_id); !status.ok()) return status;
+  absl::StatusOr<std::shared_ptr<Job>> job = Claim(job_id);
+  if (!job.ok()) return job.status();
+  std::shared_ptr<Shard> shard;
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::StatusOr<std::shared_ptr<Shard>> found = ShardOf(job_id);
+    if (found.ok() && *job != nullptr) shard = *found;
+    if (shard == nullptr) {
+      // The shard of a job that was never here, or whose disk was lost, has nothing to say.
+      if (absl::IsNotFound(found.status())) return std::vector<GroupReached>();
+      return found.ok() ? absl::UnavailableError(absl::StrCat("the shard of job ", job_id, " is not loaded; try again"))
+                        : found.status();
+    }
+  }
+  const uint32_t present = GenerationOf(shard->plan());
+  absl::Status allowed = CheckKey(job_id, shard->plan().job.job_key(), job_key);
+  if (allowed.ok() && present >= successor) allowed = GenerationOver(job_id, present);
+  std::vector<GroupReached> reached;
+  if (allowed.ok()) reached = shard->EndGeneration(successor);
+  Release(**job);
+  if (!allowed.ok()) return allowed;
+  TellDropped();  // Groups that are silent learn that their generation is over.
+  if (absl::Status status = Snapshot(job_id, Due::kIfChanged); !status.ok()) return status;
+  return reached;
+}
+
 }  // namespace hooke

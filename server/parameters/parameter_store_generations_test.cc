@@ -131,6 +131,61 @@ TEST_F(ParameterStoreGenerationsTest, RefusesEarlierStarts) {
   EXPECT_TRUE(store_->Save(MakeSender(one, 0, 0, 5)).ok());
 }
 
+// The coordinator ends a generation before it begins the next. What the store answers is on disk, and so is the end: a
+// server that was started again still refuses the old groups.
+TEST_F(ParameterStoreGenerationsTest, AnEndHoldsOverARestart) {
+  TestCenter center;
+  center.values = 4;
+  MakeCenter(center);
+  ASSERT_TRUE(Attach(center, 1, 3).ok());
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(ExchangeAs(center, {1, 0, 3}, 24, 1).ok());
+  EXPECT_EQ(store_->EndGeneration("job-1", "another key", 5).status().code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(ExchangeAs(center, {1, 0, 3}, 32, 1).ok());
+  for (int restart = 0; restart < 3; ++restart) {
+    const auto reached = store_->EndGeneration("job-1", center.job_key, 5);
+    ASSERT_TRUE(reached.ok()) << reached.status();
+    ASSERT_EQ(reached->size(), 2u);
+    EXPECT_EQ((*reached)[0].step, 16u);
+    EXPECT_EQ((*reached)[0].incarnation, 1u);
+    EXPECT_EQ((*reached)[1].step, 32u);
+    EXPECT_EQ((*reached)[1].incarnation, 3u);
+    Restart();
+    for (const absl::Status& refusal :
+         {Attach(center, 1, 3).status(), ExchangeAs(center, {1, 0, 3}, 40, 1), ExchangeAs(center, {0, 0, 1}, 40, 1)}) {
+      EXPECT_EQ(refusal.code(), absl::StatusCode::kAborted) << refusal;
+    }
+  }
+  TestCenter later = Later();
+  later.values = 4;
+  EXPECT_EQ(Attach(later, 0, 5)->state(), v1::AttachResponse::READY);
+  EXPECT_EQ(store_->EndGeneration("job-1", center.job_key, 5).status().code(), absl::StatusCode::kAborted);
+}
+
+// Groups that have all said that they made their last exchange, and have saved it, cost no further snapshot.
+TEST_F(ParameterStoreGenerationsTest, AnEndAfterAllHaveLeftWritesNothing) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->Find(MakeSender({})).value()->EndGroup({}, false).ok());
+  ASSERT_TRUE(store_->Save(MakeSender({})).ok());
+  const uint64_t snapshots = store_->Figures().snapshots;
+  ASSERT_TRUE(store_->EndGeneration("job-1", TestCenter().job_key, 5).ok());
+  EXPECT_EQ(store_->Figures().snapshots, snapshots);
+  EXPECT_EQ(store_->Save(MakeSender({})).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Read("job-1").value(), Moved(1));
+}
+
+// Without a shard there is nothing to end. A shard that cannot be written is no answer: it could go back.
+TEST_F(ParameterStoreGenerationsTest, AnEndThatIsNotOnDiskIsNoAnswer) {
+  EXPECT_TRUE(store_->EndGeneration("job-1", "key", 5)->empty());
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  storage_->FailCommits(absl::UnavailableError("broken disk"));
+  EXPECT_EQ(store_->EndGeneration("job-1", TestCenter().job_key, 5).status().code(), absl::StatusCode::kUnavailable);
+  storage_->FailCommits(absl::OkStatus());
+  EXPECT_EQ(store_->EndGeneration("job-1", TestCenter().job_key, 5)->size(), 2u);
+}
+
 // A request that is wrong begins no generation: the groups of the present one train on.
 TEST_F(ParameterStoreGenerationsTest, AWrongRequestChangesNothing) {
   MakeCenter({});

@@ -169,13 +169,41 @@ absl::Status Shard::CompleteInitialize(const Speaker& speaker) {
 
 void Shard::Close() { CloseFor(0); }
 
+std::vector<GroupReached> Shard::EndGeneration(uint32_t successor) {
+  CloseFor(std::max<uint32_t>(successor, successor_));
+  if (blocks() == 0 || !initialized()) return {};
+  std::vector<GroupReached> reached(plan_.job.groups(), {0, std::numeric_limits<uint64_t>::max()});
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
+    for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
+      const ExchangeId& applied = blocks_[i].applied[group];
+      reached[group].incarnation = std::max(reached[group].incarnation, applied.incarnation);
+      reached[group].step = std::min(reached[group].step, applied.sequence);
+    }
+  }
+  return reached;
+}
+
+uint32_t Shard::first_incarnation() const { return std::max<uint32_t>(plan_.job.first_incarnation(), successor_); }
+
 void Shard::CloseFor(uint32_t successor) {
   {
     absl::MutexLock lock(&mutex_);
+    // A start that has not ended may come back after this server was started again. So a snapshot must have the end.
+    if (successor > successor_ && AnyMayComeBack()) updates_.fetch_add(1, std::memory_order_release);
     successor_ = successor;
     closed_ = true;
   }
   LookAgain();
+}
+
+// Returns whether a group has attached whose last start has not said that it made its last exchange.
+bool Shard::AnyMayComeBack() const {
+  absl::MutexLock lock(&book_mutex_);
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
+    if (incarnations_[group] > ended_[group]) return true;
+  }
+  return false;
 }
 
 void Shard::StopWaiting() {
@@ -194,6 +222,9 @@ bool Shard::initialized() const {
 }
 
 absl::Status Shard::CheckSpeaker(const Speaker& speaker) const {
+  if (const uint32_t successor = successor_; speaker.incarnation < successor) {
+    return GenerationOver(plan_.job_id, successor);
+  }
   if (absl::Status status = CheckSpeakerOf(plan_, speaker); !status.ok()) {
     // A server that has gone back to a snapshot of an earlier generation may not know the sender's group yet.
     const std::atomic<uint32_t>* const all = incarnations_.get();

@@ -43,6 +43,7 @@
 #include "server/parameters/answer_window.h"
 #include "server/parameters/attach.h"
 #include "server/parameters/exchange_meter.h"
+#include "server/parameters/group_reached.h"
 #include "server/parameters/round_book.h"
 #include "server/parameters/shard_plan.h"
 #include "server/parameters/wait_clock.h"
@@ -62,6 +63,14 @@ class Shard {
   // blocks' memory is handed over, so at no time are there two copies. `before` is closed: its turns end with
   // GenerationOver, and its blocks are gone. RESOURCE_EXHAUSTED: as for Create; `before` is as it was.
   static absl::StatusOr<std::unique_ptr<Shard>> Succeed(ShardPlan plan, Shard& before);
+
+  // Ends the generation: from the return on, nothing of starts below `successor` reaches the center, and they get
+  // GenerationOver, as after Succeed. The shard waits for the plan of the next generation, which begins with start
+  // `successor`. Returns how far each group had come, which changes no more. Empty if the shard has no say: it has no
+  // blocks, or no values yet. A snapshot of the shard has the end, too. Idempotent.
+  std::vector<GroupReached> EndGeneration(uint32_t successor) ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
+  // The lowest incarnation that may speak: the plan's, or the one with which EndGeneration was called.
+  uint32_t first_incarnation() const;
 
   const ShardPlan& plan() const { return plan_; }
   uint64_t blocks() const { return plan_.blocks.size(); }
@@ -115,7 +124,8 @@ class Shard {
   // already. Errors are those of CheckSpeaker, and UNAVAILABLE as in WriteInitial.
   absl::Status CompleteInitialize(const Speaker& speaker);
 
-  // Checks that the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach.
+  // Checks that the speaker's incarnation is the last one that attached. INVALID_ARGUMENT and ABORTED as in Attach, and
+  // ABORTED if its generation has ended.
   // NOT_FOUND: the incarnation is a later one, which has not attached here. Its generation may be later, too, and have
   // other numbers of groups and ranks.
   absl::Status CheckSpeaker(const Speaker& speaker) const;
@@ -183,7 +193,7 @@ class Shard {
   // Ends all exchanges. Call it when the job has ended. A block that is copied afterwards never changes again, so every
   // copy holds all exchanges that were answered. Turns that wait get FAILED_PRECONDITION.
   void Close();
-  // True also once a later generation has begun (Succeed).
+  // True also once the generation has ended (EndGeneration, Succeed).
   bool closed() const { return closed_; }
   // Ends waits, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
@@ -206,9 +216,11 @@ class Shard {
   BlockCopy CopyBlock(uint64_t block) const;
   // The part of the shard's state that concerns groups and goes into a snapshot.
   struct Groups {
-    std::vector<uint32_t> incarnations;  // By group: the highest incarnation that has attached; 0: none.
-    std::vector<uint32_t> ended;         // By group: the incarnation for which EndGroup was called last; 0: none.
-    bool stop = false;                   // EndGroup was called with `stops`.
+    // By group: the highest incarnation that has attached; 0: none. After EndGeneration: at least its successor, so
+    // that a shard that is restored refuses older starts, too.
+    std::vector<uint32_t> incarnations;
+    std::vector<uint32_t> ended;  // By group: the incarnation for which EndGroup was called last; 0: none.
+    bool stop = false;            // EndGroup was called with `stops`.
   };
   Groups CopyGroups() const ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
@@ -252,6 +264,7 @@ class Shard {
   BlockCopy HandOverBlock(uint64_t block);
   // Closes the shard. `successor` is the first incarnation of the generation that begins; 0: the job has ended.
   void CloseFor(uint32_t successor) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool AnyMayComeBack() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(book_mutex_);
 
   // Records the speaker's incarnation. INVALID_ARGUMENT and ABORTED as in Attach.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

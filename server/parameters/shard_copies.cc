@@ -22,7 +22,10 @@ Shard::BlockCopy Shard::HandOverBlock(uint64_t block) {
 Shard::Groups Shard::CopyGroups() const {
   absl::MutexLock lock(&mutex_);
   Groups groups;
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) groups.incarnations.push_back(incarnations_[group]);
+  const uint32_t successor = successor_;
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
+    groups.incarnations.push_back(std::max<uint32_t>(incarnations_[group], successor));
+  }
   absl::MutexLock book_lock(&book_mutex_);
   groups.ended = ended_;
   groups.stop = stops_;

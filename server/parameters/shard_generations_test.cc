@@ -262,6 +262,56 @@ TEST(ShardGenerations, EarlierStartsAreRefused) {
   EXPECT_EQ(next->Attach(kNow, {1, 0, 6}, kLease).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// Before the next generation's plan is known, the groups of this one are out already. What counts is the sequence that
+// all blocks have.
+TEST(ShardGenerations, AnEndedGenerationTakesNothingMore) {
+  v1::AttachRequest request = RoundsRequest({3}, v1::AveragingSpec::ASYNC);
+  request.mutable_layout()->mutable_parameters(0)->set_shape(0, 8);
+  request.mutable_job()->set_parameters(8);
+  std::unique_ptr<Shard> shard = MakeTestShard(request, std::vector<float>(8), 3);
+  ASSERT_TRUE(shard->Attach(kNow, {1, 0, 4}, kLease).ok());
+  const std::vector<float> ones(4, 1);
+  EXPECT_EQ(TestTurn(*shard, {0, 0, 1}, 8, 0, ones).outcome, absl::OkStatus());
+  EXPECT_EQ(TestTurn(*shard, {0, 0, 1}, 8, 1, ones).outcome, absl::OkStatus());
+  EXPECT_EQ(TestTurn(*shard, {0, 0, 1}, 16, 0, ones).outcome, absl::OkStatus()) << "block 1 has not come";
+  EXPECT_EQ(TestTurn(*shard, {1, 0, 4}, 7, 0, ones).outcome, absl::OkStatus());
+  EXPECT_EQ(TestTurn(*shard, {1, 0, 4}, 7, 1, ones).outcome, absl::OkStatus());
+  const std::vector<float> values = shard->CopyBlock(0).values;
+  for (int i = 0; i < 2; ++i) {
+    const std::vector<GroupReached> reached = shard->EndGeneration(5);
+    ASSERT_EQ(reached.size(), 3u);
+    EXPECT_EQ(reached[0].step, 8u);
+    EXPECT_EQ(reached[0].incarnation, 1u);
+    EXPECT_EQ(reached[1].step, 7u);
+    EXPECT_EQ(reached[1].incarnation, 4u);
+    EXPECT_EQ(reached[2].step, 0u);
+    EXPECT_EQ(reached[2].incarnation, 0u) << "it has attached only";
+    TestTurn late(*shard, {1, 0, 4}, 14, 0, ones);
+    for (const absl::Status& refusal :
+         {*late.outcome, shard->Attach(kNow, {1, 0, 4}, kLease).status(), shard->TellPace(kNow, {1, 0, 4}, 1).status(),
+          shard->EndGroup({1, 0, 4}, true), shard->CheckSpeaker({1, 0, 4})}) {
+      EXPECT_EQ(refusal.code(), absl::StatusCode::kAborted) << refusal;
+      EXPECT_THAT(std::string(refusal.message()), HasSubstr("a generation that is over"));
+    }
+  }
+  EXPECT_TRUE(shard->closed());
+  EXPECT_EQ(shard->CheckSpeaker({1, 0, 5}).code(), absl::StatusCode::kNotFound) << "it attaches first";
+  v1::AttachRequest next = request;
+  SetGeneration({2, 5, 16}, *next.mutable_job());
+  next.mutable_job()->set_steps_per_epoch(100);
+  Succeed(next, shard);
+  EXPECT_EQ(shard->CopyBlock(0).values, values);
+  EXPECT_EQ(TestTurn(*shard, {1, 0, 6}, 17, 0, ones).outcome, absl::OkStatus());
+}
+
+// A shard whose initial values have not all come knows no exchange. It may be one that was lost, and is made again.
+TEST(ShardGenerations, ACenterWithoutValuesHasNoSay) {
+  auto shard = Shard::Create(PlanShard(RoundsRequest({2}), 4).value()).value();
+  ASSERT_EQ(shard->Attach(kNow, {1, 0, 1}, kLease)->answer, AttachAnswer::kInitialize);
+  EXPECT_TRUE(shard->EndGeneration(5).empty());
+  EXPECT_EQ(shard->Attach(kNow, {1, 0, 1}, kLease).status().code(), absl::StatusCode::kAborted);
+}
+
 // A turn that waits for other groups of its generation ends, with a text that says why.
 TEST(ShardGenerations, WaitingTurnsEnd) {
   for (const auto rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::SSP}) {

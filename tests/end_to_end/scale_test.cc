@@ -103,7 +103,8 @@ TEST_F(ScaleTest, RoundsGoOnWithTheGroupsThatAreThere) {
   }
 }
 
-// A group whose ranks hang, so that it cannot leave, and a server that dies meanwhile do not hold up the change.
+// A group that is killed, so that it cannot leave, and a server that dies meanwhile and comes back do not hold up the
+// change.
 TEST_F(ScaleTest, FaultsDuringTheChange) {
   ASSERT_NO_FATAL_FAILURE(Submit(2, 60, "{rule: elastic, interval: 8}"));
   AwaitGroups(2, 50);
@@ -112,6 +113,28 @@ TEST_F(ScaleTest, FaultsDuringTheChange) {
   kill(ranks[0], SIGKILL);
   Scale(3);
   cluster_->SignalServer(1, SIGKILL);
+  ASSERT_TRUE(cluster_->RestartServer(1).ok());
+  ExpectSuccess();
+  EXPECT_EQ(cluster_->Status(id_)->generation(), 2u) << cluster_->Log(id_);
+}
+
+// Without one of its servers no group could train, and what that server has of the groups' work decides which data are
+// left. So the job waits, and says for what.
+TEST_F(ScaleTest, WaitsForAServerThatIsAway) {
+  ASSERT_NO_FATAL_FAILURE(Submit(2, 60, "{rule: elastic, interval: 8}"));
+  AwaitGroups(2, 50);
+  cluster_->SignalServer(1, SIGKILL);
+  for (uint32_t group : {0, 1}) {
+    for (const pid_t rank : cluster_->RankPids(id_, group)) kill(rank, SIGKILL);
+  }
+  Scale(3);
+  const auto waits = cluster_->Await(id_, kFaultLimit, [](const v1::JobStatus& job) {
+    return job.reason().find("the next generation waits until it hears from server") != std::string::npos &&
+           job.reason().find("it has not answered since") != std::string::npos;
+  });
+  ASSERT_TRUE(waits.ok()) << waits.status() << cluster_->Log(id_);
+  EXPECT_EQ(waits->state(), v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(waits->generation(), 1u);
   ASSERT_TRUE(cluster_->RestartServer(1).ok());
   ExpectSuccess();
   EXPECT_EQ(cluster_->Status(id_)->generation(), 2u) << cluster_->Log(id_);
