@@ -65,6 +65,7 @@ class Cluster {
   void StartCoordinator() {
     CoordinatorOptions options;
     options.store = store_;
+    options.cluster.compare_kept = true;
     options.writer = CoordinatorOptions::Writer::kCaller;
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
     options.logger = std::make_shared<spdlog::logger>("simulation", std::make_shared<spdlog::sinks::null_sink_mt>());
