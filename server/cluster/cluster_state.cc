@@ -68,6 +68,7 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
       job.ended_at = now.steady - std::max(ago, absl::ZeroDuration());
     }
     job.record = std::move(record);
+    if (!job.record.generations.earlier.empty()) job.resized_at = now.steady;
   }
   for (const WorkerDrain& drain : stored.drains) {
     Worker& worker = workers_[drain.worker];

@@ -19,6 +19,7 @@
 // - cluster_state_hold.cc: groups that are held, and the last lines that groups print.
 // - cluster_state_drain.cc: workers that users drain.
 // - cluster_state_scale.cc: jobs whose number of groups changes.
+// - cluster_state_resize.cc: jobs whose number of groups follows the room.
 // - cluster_state_avoid.cc: workers on which groups die.
 // - cluster_state_stragglers.cc: groups that are slower than their peers.
 // - cluster_state_sites.cc: sites that get their workers from a batch system.
@@ -56,6 +57,7 @@
 #include "server/records/records.h"
 #include "server/scheduling/avoidance.h"
 #include "server/scheduling/fair_share.h"
+#include "server/scheduling/group_count.h"
 #include "server/scheduling/placement.h"
 #include "server/scheduling/preemption.h"
 #include "server/scheduling/room.h"
@@ -68,6 +70,7 @@ struct ClusterStateOptions {
   RestartOptions restart;
   AvoidOptions avoid;
   StragglerOptions straggler;
+  ResizeOptions resize;
   // Jobs of one priority are put in order by what their owners have used. Use counts half after this time.
   absl::Duration fair_half_life = absl::Hours(24);
   OwnerSlots owner_slots;  // The most slots that owners may use at once.
@@ -242,6 +245,7 @@ class ClusterState {
     uint64_t waiting_slots = 0;
     std::vector<WaitingGroup> waiting;  // `due` and `wait_why` are those of the last placement.
     size_t spec_bytes = 0;
+    bool has_limits = false;  // HasLimits of any kind of its groups.
   };
   struct Job {
     JobRecord record;
@@ -251,7 +255,12 @@ class ClusterState {
     std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;                                  // Steady; set if the job has ended.
     absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
-    uint32_t queue_position = 0;                              // From 1; has a meaning only while the job is QUEUED.
+    // Its groups left so that their number could change, and none has started since. The job keeps its place before
+    // those that wait.
+    bool goes_on = false;
+    std::vector<KindWatch> watch;                           // By kind of its groups.
+    absl::Duration resized_at = -absl::InfiniteDuration();  // Steady: when the number of its groups changed last.
+    uint32_t queue_position = 0;                            // From 1; has a meaning only while the job is QUEUED.
     uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
   };
   struct Worker {
@@ -501,6 +510,27 @@ class ClusterState {
   // Begins the next generation if one is wanted and no group is placed. It replaces all of the job's groups, so only
   // Place calls it.
   void BeginGenerationIfDue(Job& job, Instant now);
+  absl::Status CheckDataSufficesFor(const Job& job, const v1::GroupsSpec& groups) const;
+  // Asks the groups to leave, so that a generation of these groups can begin.
+  void ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant now);
+
+  // cluster_state_resize.cc
+  // A job whose number of groups may change, with what a placement sees of it.
+  struct Resized {
+    Job* job = nullptr;
+    JobSeen seen;
+    std::vector<std::pair<size_t, WaitingGroup>> probes;  // Further groups, each with its kind.
+  };
+  std::vector<Resized> ResizedJobs(const std::vector<Job*>& jobs);
+  // Adds a group of the job that waits, and what the placement gave it.
+  static void NoteWaiting(Resized& resized, uint32_t group, const Placement& placement);
+  // Changes the numbers of groups that follow the room. Returns the jobs whose numbers change: none of their groups is
+  // to start now. `placements` are those of `queue`, then those of the probes.
+  std::set<const Job*> ResizeJobs(std::vector<Resized>& resized, const std::vector<const WaitingGroup*>& queue,
+                                  const std::vector<Placement>& placements, Instant now);
+  // Returns whether the number of the job's groups changes.
+  bool ResizeIfDue(Resized& resized, Instant now);
+
   // cluster_state_stragglers.cc
   void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.

@@ -80,7 +80,7 @@ std::vector<ClusterState::Job*> ClusterState::UnfinishedInOrder() {
     if (HasEnded(job.record.state)) continue;
     jobs.push_back(&job);
     const v1::JobSpec& spec = job.record.spec;
-    const bool started = job.record.state != v1::JOB_STATE_QUEUED;
+    const bool started = job.record.state != v1::JOB_STATE_QUEUED || job.goes_on;
     queued.push_back({number, spec.priority(), spec.owner(), TallyOf(job).waiting_slots, started});
   }
   std::map<std::string, double> uses;

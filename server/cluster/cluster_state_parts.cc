@@ -49,6 +49,7 @@ FreeWorker ClusterState::WholeWorker(const Worker& worker) {
 void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placement, Instant now) {
   FixServers(job, now);
   ++group.incarnation;
+  job.goes_on = false;
   group.evaluated = false;
   group.state = v1::GROUP_STATE_STARTING;
   group.reason = "starting";

@@ -1,6 +1,8 @@
 // ClusterState: the placement of waiting groups, and what they wait for.
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,8 @@ namespace {
 // placed again after this time.
 constexpr absl::Duration kPlaceAgain = absl::Seconds(1);
 
+constexpr char kOthersLeave[] = "the job's other groups leave first, because the number of groups changes";
+
 }  // namespace
 
 void ClusterState::Place(Instant now) {
@@ -31,28 +35,39 @@ void ClusterState::Place(Instant now) {
     TallyOf(*job);
     if (job->tally.waiting.empty()) continue;
     const std::string not_yet = WhyNotYet(*job, choices, now);
+    const bool changes = job->record.generations.wanted.has_value();
     for (WaitingGroup& group : job->tally.waiting) {
       waiting.push_back({job, group.group, not_yet});
       if (!not_yet.empty()) continue;
       const absl::Duration retry_at = job->live[group.group].retry_at;
       if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
-      group.due = retry_at <= now.steady;
-      if (!group.due) group.wait_why = job->record.groups[group.group].reason;
+      // While other groups of the job leave, those that have left keep their slots for the next generation.
+      group.due = retry_at <= now.steady && !changes;
+      if (!group.due) group.wait_why = changes ? kOthersLeave : job->record.groups[group.group].reason;
       queue.push_back(&group);
     }
   }
-  if (waiting.empty()) return;
-  std::vector<Placement> placements;
-  if (!queue.empty()) {
-    RefreshRooms(now);
-    placements = PlaceGroups(queue, rooms_, now, QuotasOf(jobs));
+  std::vector<Resized> resized = ResizedJobs(jobs);
+  std::vector<const WaitingGroup*> queue_and_probes = queue;
+  for (const Resized& one : resized) {
+    for (const auto& [kind, probe] : one.probes) queue_and_probes.push_back(&probe);
   }
+  std::vector<Placement> placements;
+  if (!queue_and_probes.empty()) {
+    RefreshRooms(now);
+    placements = PlaceGroups(queue_and_probes, rooms_, now, QuotasOf(jobs));
+  }
+  const std::set<const Job*> changing = ResizeJobs(resized, queue, placements, now);
   size_t next = 0;
   std::vector<std::pair<const WaitingGroup*, const Job*>> hindered;
   for (WaitingInQueue& one : waiting) {
     if (!one.reason.empty()) continue;
     Placement& placement = placements[next];
     const WaitingGroup& group = *queue[next++];
+    if (changing.count(one.job) > 0) {
+      one.reason = kOthersLeave;
+      continue;
+    }
     if (placement.lacks_slots) hindered.emplace_back(&group, one.job);
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
@@ -66,9 +81,6 @@ void ClusterState::Place(Instant now) {
 }
 
 std::string ClusterState::WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const {
-  if (job.record.generations.wanted.has_value()) {
-    return "the job's other groups leave first, because the number of groups changes";
-  }
   if (!job.record.servers.empty()) return "";
   const uint32_t servers = job.record.spec.averaging().servers();
   auto choice = choices.find(servers);

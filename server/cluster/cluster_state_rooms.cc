@@ -60,6 +60,7 @@ ClusterState::Tally ClusterState::MakeTally(const Job& job) {
   Tally tally;
   tally.fresh = true;
   tally.spec_bytes = job.record.spec.ByteSizeLong();
+  for (const v1::GroupKind& kind : KindsOf(job.record.spec)) tally.has_limits = tally.has_limits || HasLimits(kind);
   for (const GroupRecord& group : job.record.groups) {
     if (IsPlaced(group.state)) {
       for (const GroupPart& part : group.parts) tally.placed_slots += part.ranks;

@@ -98,7 +98,7 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     // While no group can start, nodes would be of no use. A group that waits for its next try (retry_at) is shown,
     // because the try needs nodes.
     for (const WaitingGroup& group : TallyOf(*job).waiting) {
-      if (group.site == site) shown.add_waiting_ranks(group.ranks);
+      if (group.site == site && !job->record.generations.wanted.has_value()) shown.add_waiting_ranks(group.ranks);
     }
     if (!shown.waiting_ranks().empty() && !WhyNotYet(*job, choices, now).empty()) shown.clear_waiting_ranks();
     const auto own = own_workers.find(job->record.job_id);
