@@ -30,6 +30,28 @@ std::string FaultOf(const char* path, absl::string_view name, uint32_t value) {
   return status.ok() ? "" : absl::StrCat(name, ": ", status.message());
 }
 
+std::string LimitsFaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
+  if (!HasLimits(kind)) return "";
+  if (job.averaging().rule() == v1::AveragingSpec::NONE) {
+    return "min and max do not go with averaging.rule none, under which each group trains alone: remove them";
+  }
+  if (std::string fault = FaultOf("groups.min", "min", kind.min()); !fault.empty()) return fault;
+  if (std::string fault = FaultOf("groups.max", "max", kind.max()); !fault.empty()) return fault;
+  if (kind.min() > kind.count())
+    return absl::StrCat("min: ", kind.min(), " is more than count, which is ", kind.count());
+  if (kind.max() < kind.count())
+    return absl::StrCat("max: ", kind.max(), " is less than count, which is ", kind.count());
+  return "";
+}
+
+// Fills in the limit that is not given if the other one is.
+template <typename Groups>
+void FillLimits(Groups& groups) {
+  if (groups.min() == 0 && groups.max() == 0) return;
+  if (groups.min() == 0) groups.set_min(groups.count());
+  if (groups.max() == 0) groups.set_max(groups.count());
+}
+
 std::string FaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
   if (std::string fault = FaultOf("groups.count", "count", kind.count()); !fault.empty()) return fault;
   if (std::string fault = FaultOf("groups.ranks", "ranks", kind.ranks()); !fault.empty()) return fault;
@@ -38,6 +60,7 @@ std::string FaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
   if (const absl::Status status = CheckKeyValue(*FindJobKey("groups.site"), site); !status.ok()) {
     return absl::StrCat("site: ", status.message());
   }
+  if (std::string fault = LimitsFaultOf(kind, job); !fault.empty()) return fault;
   if (!HasCommand(job)) return FaultOf("train.batch_size", "batch_size", kind.batch_size());
   return kind.batch_size() == 0 ? ""
                                 : "batch_size: does not go with command, which has a batch size of its own: remove it";
@@ -58,14 +81,15 @@ JobProblem Problem(std::string message) { return {kGroups, std::move(message), {
 }  // namespace
 
 void FillKinds(v1::JobSpec& job) {
-  if (!HasKinds(job)) return;
   v1::GroupsSpec& groups = *job.mutable_groups();
+  if (!HasKinds(job)) return FillLimits(groups);
   uint64_t count = 0;
   uint32_t most = 0;
   for (v1::GroupKind& kind : *groups.mutable_kinds()) {
     if (kind.count() == 0) kind.set_count(PresetOf("groups.count"));
     if (kind.ranks() == 0) kind.set_ranks(PresetOf("groups.ranks"));
     if (kind.batch_size() == 0) kind.set_batch_size(job.train().batch_size());
+    FillLimits(kind);
     count += kind.count();
     most = std::max(most, kind.ranks());
   }
@@ -88,11 +112,26 @@ std::vector<JobProblem> CheckKinds(const v1::JobSpec& job) {
     problems.push_back(Problem(
         absl::StrCat("site ", Quoted(groups.site()), " does not go with a list of kinds: each kind has its own")));
   }
+  if (groups.min() > 0 || groups.max() > 0) {
+    problems.push_back(Problem("min and max do not go with a list of kinds: each kind has its own"));
+  }
   if (!problems.empty()) return problems;
   // The table's range of groups.count has the most groups, and is checked with the other keys.
-  if (const uint64_t ranks = AllRanksOf(job); ranks > kJobRanksMax) {
+  uint64_t ranks = 0, most = 0, least = 0;
+  for (const v1::GroupKind& kind : groups.kinds()) {
+    most += HasLimits(kind) ? kind.max() : kind.count();
+    least += HasLimits(kind) ? kind.min() : kind.count();
+    ranks += uint64_t{HasLimits(kind) ? kind.max() : kind.count()} * kind.ranks();
+  }
+  if (ranks > kJobRanksMax) {
     problems.push_back(
         Problem(absl::StrCat("all groups together have ", ranks, " ranks; must be at most ", kJobRanksMax)));
+  } else if (const auto limit = static_cast<uint64_t>(FindJobKey("groups.max")->range.max);
+             most > limit && groups.count() <= limit) {
+    problems.push_back(Problem(absl::StrCat("all kinds together may get ", most, " groups; must be at most ", limit)));
+  } else if (job.averaging().quorum() > least && job.averaging().quorum() <= groups.count()) {
+    problems.push_back(Problem(absl::StrCat("averaging.quorum is ", job.averaging().quorum(),
+                                            ", and all kinds together may get only ", least, " groups: make it less")));
   }
   return problems;
 }
@@ -105,6 +144,8 @@ std::vector<v1::GroupKind> KindsOf(const v1::JobSpec& job) {
   all.set_site(job.groups().site());
   all.set_batch_size(job.train().batch_size());
   all.set_move_stragglers(job.groups().move_stragglers());
+  all.set_min(job.groups().min());
+  all.set_max(job.groups().max());
   return {all};
 }
 

@@ -16,6 +16,9 @@ namespace hooke {
 
 constexpr int kKindsMax = 64;
 
+// Returns whether the coordinator may change the number of the kind's groups by itself.
+inline bool HasLimits(const v1::GroupKind& kind) { return kind.min() > 0 || kind.max() > 0; }
+
 inline bool HasKinds(const v1::JobSpec& job) { return job.groups().kinds_size() > 0; }
 
 // Fills in the defaults of all kinds, and GroupsSpec's count and ranks, which follow from them.

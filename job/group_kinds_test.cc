@@ -57,6 +57,47 @@ TEST(GroupKindsTest, DefaultsFollowFromTheKinds) {
   EXPECT_EQ(FillDefaults(job).SerializeAsString(), job.SerializeAsString());
 }
 
+// A limit that is not given is the number of groups.
+TEST(GroupKindsTest, LimitsOfTheNumber) {
+  v1::JobSpec job = Job();
+  job.mutable_groups()->set_count(2);
+  EXPECT_FALSE(HasLimits(KindsOf(FillDefaults(job)).front()));
+  job.mutable_groups()->set_max(3);
+  job = FillDefaults(job);
+  EXPECT_EQ(KindsOf(job).front().min(), 2u);
+  EXPECT_EQ(KindsOf(job).front().max(), 3u);
+  EXPECT_THAT(CheckJob(job), IsEmpty());
+  const auto problem = [](v1::JobSpec wrong) {
+    const std::vector<JobProblem> problems = CheckJob(FillDefaults(std::move(wrong)));
+    return problems.size() == 1 ? problems.front().key + ": " + problems.front().message : "";
+  };
+  v1::JobSpec wrong = job;
+  wrong.mutable_groups()->set_min(3);
+  EXPECT_THAT(problem(wrong), HasSubstr("groups.min: 3 is more than groups.count, which is 2"));
+  wrong = job;
+  wrong.mutable_groups()->set_max(1);
+  EXPECT_THAT(problem(wrong), HasSubstr("groups.max: 1 is less than groups.count, which is 2"));
+  wrong = job;
+  wrong.mutable_groups()->set_ranks(8000);
+  EXPECT_THAT(problem(wrong), HasSubstr("groups.ranks: 8000 times groups.max, which is 3, is more than 16384"));
+  wrong = job;
+  wrong.mutable_groups()->set_min(1);
+  wrong.mutable_averaging()->set_rule(v1::AveragingSpec::SYNC);
+  wrong.mutable_averaging()->set_quorum(2);
+  EXPECT_THAT(problem(wrong), HasSubstr("averaging.quorum: 2 is more than groups.min, which is 1"));
+  wrong = job;
+  wrong.mutable_averaging()->set_rule(v1::AveragingSpec::NONE);
+  EXPECT_THAT(CheckJob(FillDefaults(wrong)).front().message, HasSubstr("does not apply to averaging.rule none"));
+  v1::JobSpec mixed = MixedJob();
+  mixed.mutable_groups()->mutable_kinds(1)->set_min(1);
+  mixed.mutable_groups()->mutable_kinds(1)->set_max(1);
+  EXPECT_THAT(problem(mixed), HasSubstr("kind 2: max: 1 is less than count, which is 2"));
+  mixed.mutable_groups()->mutable_kinds(1)->set_max(1024);
+  EXPECT_THAT(problem(mixed), HasSubstr("all kinds together may get 1025 groups; must be at most 1024"));
+  mixed.mutable_groups()->mutable_kinds(1)->set_max(5);
+  EXPECT_THAT(CheckJob(FillDefaults(mixed)), IsEmpty());
+}
+
 TEST(GroupKindsTest, KnowsEachGroup) {
   const v1::JobSpec job = MixedJob();
   EXPECT_EQ(KindOf(job, 0).ranks(), 4u);

@@ -116,9 +116,13 @@ std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::
     case Need::kAboveZero:
       return NumberOf(other, job) > 0 ? "" : Remedied(absl::StrCat("needs ", relation.other, " above 0"), relation);
     case Need::kAtMost:
-      return NumberOf(key, job) <= NumberOf(other, job)
+      return !Uses(other, job) || NumberOf(key, job) <= NumberOf(other, job)
                  ? ""
                  : Remedied(absl::StrCat(text, " is more than ", beside), relation);
+    case Need::kAtLeast:
+      return NumberOf(key, job) >= NumberOf(other, job)
+                 ? ""
+                 : Remedied(absl::StrCat(text, " is less than ", beside), relation);
     case Need::kDivides:
       if (std::fmod(NumberOf(other, job), NumberOf(key, job)) == 0) return "";
       return Remedied(absl::StrCat(beside, ", is not a multiple of ", text), relation);

@@ -216,6 +216,7 @@ std::vector<JobKey> ScheduleKeys() {
 }
 
 std::vector<JobKey> GroupsKeys() {
+  const std::string sharing = RuleWhere([](const RuleFacts& facts) { return facts.shares; });
   return {
       Integer("groups.count", FromTo(1, 1024), "1",
               "Groups; whether they wait for one another, `averaging.rule` says."),
@@ -227,6 +228,16 @@ std::vector<JobKey> GroupsKeys() {
       Boolean(
           "groups.move_stragglers", "false",
           "Whether a group that is slower than the others [leaves](daemons.md#stragglers) for workers that are free."),
+      OnlyWith(
+          sharing,
+          Unused(0, Integer(
+                        "groups.min", FromTo(1, 1024), "(none)",
+                        "If room goes, the job goes on with [fewer groups](changing-groups.md#with-"
+                        "the-room), but not with fewer than these; at most `count`. With `max` alone it is `count`."))),
+      OnlyWith(sharing, Unused(0, Integer("groups.max", FromTo(1, 1024), "(none)",
+                                          "If there is more room, the job goes on with [more "
+                                          "groups](changing-groups.md#with-the-room), but not with more than these; at "
+                                          "least `count`. With `min` alone it is `count`."))),
   };
 }
 

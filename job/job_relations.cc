@@ -60,14 +60,20 @@ JobRelation Nesterov(std::string key, std::string momentum) {
   return relation;
 }
 
-JobRelation Quorum() {
-  JobRelation relation = Below("averaging.quorum", "groups.count", "make it less, or have more groups");
+JobRelation AtMost(std::string key, std::string other, std::string remedy) {
+  JobRelation relation = Below(std::move(key), std::move(other), std::move(remedy));
   relation.need = Need::kAtMost;
   return relation;
 }
 
-JobRelation AllRanks() {
-  JobRelation relation = Below("groups.ranks", "groups.count", "lower one of them");
+JobRelation MostGroups() {
+  JobRelation relation = Below("groups.max", "groups.count", "change one of them");
+  relation.need = Need::kAtLeast;
+  return relation;
+}
+
+JobRelation AllRanks(std::string groups) {
+  JobRelation relation = Below("groups.ranks", std::move(groups), "lower one of them");
   relation.need = Need::kTimes;
   relation.product_max = kJobRanksMax;
   return relation;
@@ -101,7 +107,10 @@ std::vector<JobRelation> Make() {
   const std::string longer = "make it less, or train longer";
   return {
       NotBoth("directory", "files"),
-      AllRanks(),
+      AllRanks("groups.count"),
+      AllRanks("groups.max"),
+      AtMost("groups.min", "groups.count", "change one of them"),
+      MostGroups(),
       Nesterov("train.optimizer.nesterov", "train.optimizer.momentum"),
       Below("train.schedule.warmup_epochs", "train.epochs", longer),
       Below("train.schedule.step_epochs", "train.epochs", longer),
@@ -112,7 +121,8 @@ std::vector<JobRelation> Make() {
       NotBeside("averaging.fragments", {}, "averaging.interval_seconds", "use averaging.interval"),
       Fragments(),
       Below("averaging.post_local_epochs", "train.epochs", longer),
-      Quorum(),
+      AtMost("averaging.quorum", "groups.count", "make it less, or have more groups"),
+      AtMost("averaging.quorum", "groups.min", "make it less, or the other one more"),
       Nesterov("averaging.nesterov", "averaging.momentum"),
       WithRules("averaging.compression", {"top_k"}, RulesWhere(AnswersWithCenter),
                 "whose groups send all their parameters", "use int8, or another rule"),

@@ -17,7 +17,8 @@ enum class Need {
   kNotBoth,
   kAboveZero,  // `other` is above 0.
   kBelow,      // The value is below `other`, or below other / divided_by if that is set.
-  kAtMost,     // The value is at most `other`.
+  kAtMost,     // The value is at most `other`. It holds if the job does not use `other`.
+  kAtLeast,    // The value is at least `other`.
   kDivides,    // `other` is a multiple of the value.
   kTimes,      // The value times that of `other` is at most `product_max`.
 };

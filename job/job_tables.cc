@@ -104,6 +104,8 @@ std::string NeedText(const JobRelation& relation) {
                           relation.divided_by.empty() ? "" : Code(relation.divided_by));
     case Need::kAtMost:
       return absl::StrCat("it is at most ", other);
+    case Need::kAtLeast:
+      return absl::StrCat("it is at least ", other);
     case Need::kDivides:
       return absl::StrCat("it divides ", other);
     case Need::kTimes:

@@ -47,8 +47,10 @@ struct ServerOptions {
   uint64_t max_message_bytes = uint64_t{16} << 20;
   uint64_t max_center_bytes = uint64_t{8} << 30;
   absl::Duration lease = absl::Seconds(10);  // A worker that is silent for this long is lost.
-  uint64_t hold_after = 3;                   // RestartOptions::repeats_max.
-  std::string owner_slots;                   // As ParseOwnerSlots reads it.
+  // Jobs with groups.min or groups.max get other numbers of groups after this long (ResizeOptions::after).
+  absl::Duration resize_after = absl::Seconds(30);
+  uint64_t hold_after = 3;  // RestartOptions::repeats_max.
+  std::string owner_slots;  // As ParseOwnerSlots reads it.
   absl::Duration fair_share_half_life = absl::Hours(24);
   // The coordinator forgets finished jobs beyond these limits, those that ended first before others.
   uint64_t finished_jobs_max = 1000;                    // Jobs; >= 1.

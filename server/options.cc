@@ -89,6 +89,11 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
   command.Add("--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere")
       .Check(CheckDuration({absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"}));
   command
+      .Add("--resize-after", server.resize_after,
+           "A job with groups.min or groups.max gets other numbers of groups if there was room for more, or none for "
+           "some, for so long. Two changes are twice as long apart")
+      .Check(CheckDuration({absl::Seconds(1), absl::Hours(24), "1s to 24h"}));
+  command
       .Add("--hold-after", server.hold_after,
            "A group that ended so often in a row in the same way, without a new step, waits for `hooke resume`; 0: it "
            "is "
@@ -146,8 +151,9 @@ std::string Describe(const ServerCommandLine& options) {
       " token-file=", options.token_file, " metrics=", server.metrics, " dashboard=", server.dashboard,
       " state-dir=", server.state_dir, " ready-file=", options.ready_file,
       " snapshot-interval=", absl::FormatDuration(server.snapshot_interval),
-      " lease=", absl::FormatDuration(server.lease), " hold-after=", server.hold_after,
-      " owner-slots=", server.owner_slots, " fair-share-half-life=", absl::FormatDuration(server.fair_share_half_life),
+      " lease=", absl::FormatDuration(server.lease), " resize-after=", absl::FormatDuration(server.resize_after),
+      " hold-after=", server.hold_after, " owner-slots=", server.owner_slots,
+      " fair-share-half-life=", absl::FormatDuration(server.fair_share_half_life),
       " finished-jobs-max=", server.finished_jobs_max, " keep-jobs=", absl::FormatDuration(server.keep_jobs),
       " keep-bytes=", server.keep_bytes, " files-max-bytes=", server.files_max_bytes,
       " files-total-bytes=", server.files_total_bytes, " max-message-bytes=", server.max_message_bytes,

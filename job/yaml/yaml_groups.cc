@@ -24,7 +24,9 @@ const std::vector<std::pair<std::string, std::string>>& KindKeys() {
                                                             {"ranks", "groups.ranks"},
                                                             {"site", "groups.site"},
                                                             {"batch_size", "train.batch_size"},
-                                                            {"move_stragglers", "groups.move_stragglers"}};
+                                                            {"move_stragglers", "groups.move_stragglers"},
+                                                            {"min", "groups.min"},
+                                                            {"max", "groups.max"}};
   return keys;
 }
 
@@ -93,6 +95,8 @@ class KindReader {
     if (name == "site") kind.set_site(value->text);
     if (name == "batch_size") kind.set_batch_size(number);
     if (name == "move_stragglers") kind.set_move_stragglers(value->boolean);
+    if (name == "min") kind.set_min(number);
+    if (name == "max") kind.set_max(number);
   }
 
   void Add(const YAML::Node& where, absl::string_view key, absl::string_view what) {

@@ -68,6 +68,7 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
       job.ended_at = now.steady - std::max(ago, absl::ZeroDuration());
     }
     job.record = std::move(record);
+    if (!job.record.generations.earlier.empty()) job.resized_at = now.steady;
   }
   for (const WorkerDrain& drain : stored.drains) {
     Worker& worker = workers_[drain.worker];
@@ -75,6 +76,7 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
     worker.last_heard = now;
     worker.drain = drain.drain;
   }
+  for (const auto& [name, worker] : workers_) workers_due_.Set(name, NextCheckOf(worker));
   LoadUses(stored.uses, now);
   for (auto& [number, job] : jobs_) {
     if (!HasEnded(job.record.state)) Log(job, "the coordinator started again", now);
@@ -102,14 +104,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   }
   if (status.ok()) status = CheckRoomFor(spec);
   if (status.ok()) status = CheckQuota(spec);
-  if (!status.ok()) return status;
-  std::vector<FreeWorker> rooms;
-  for (const auto& [name, worker] : workers_) {
-    // A batch system gives as large workers as it is asked for.
-    const bool made_for_jobs = !worker.only_job.empty() || sites_.count(worker.site) > 0;
-    if (!worker.lost && worker.slots > 0 && !made_for_jobs) rooms.push_back(WholeWorker(worker));
-  }
-  status = CheckRanksFit(spec, rooms);
+  if (status.ok()) status = CheckWorkersFor(spec);
   if (!status.ok()) return status;
 
   JobRecord& job = effects_.submissions.emplace_back();
@@ -129,13 +124,34 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   return Submission{job.job_id, true};
 }
 
-absl::Status ClusterState::CheckRoomFor(const v1::JobSpec& spec) const {
+absl::Status ClusterState::CheckWorkersFor(const v1::JobSpec& spec) const {
+  const auto counts = [this](const Worker& worker) {
+    // A batch system gives as large workers as it is asked for.
+    return !worker.lost && worker.slots > 0 && worker.only_job.empty() && sites_.count(worker.site) == 0;
+  };
+  // Most often some worker is large enough. That spares a list of all.
+  const std::vector<v1::GroupKind> kinds = KindsOf(spec);
+  const bool fits = std::all_of(kinds.begin(), kinds.end(), [&](const v1::GroupKind& kind) {
+    return std::any_of(workers_.begin(), workers_.end(), [&](const auto& named) {
+      const Worker& worker = named.second;
+      return worker.slots >= kind.ranks() && (kind.site().empty() || worker.site == kind.site()) && counts(worker);
+    });
+  });
+  if (fits) return absl::OkStatus();
+  std::vector<FreeWorker> workers;
+  for (const auto& [name, worker] : workers_) {
+    if (counts(worker)) workers.push_back(WholeWorker(worker));
+  }
+  return CheckRanksFit(spec, workers);
+}
+
+absl::Status ClusterState::CheckRoomFor(const v1::JobSpec& spec) {
   size_t jobs = being_stored_.size();
   size_t bytes = spec.ByteSizeLong();
-  for (const auto& [number, job] : jobs_) {
+  for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     ++jobs;
-    bytes += job.record.spec.ByteSizeLong();
+    bytes += TallyOf(job).spec_bytes;
   }
   if (jobs < options_.unfinished_jobs_max && bytes <= options_.unfinished_bytes_max) return absl::OkStatus();
   return absl::ResourceExhaustedError(
@@ -183,6 +199,7 @@ bool ClusterState::LogHasEnded(const std::string& job_id) const {
 
 void ClusterState::Store(Job& job) {
   effects_.jobs.insert(job.record.job_id);
+  job.tally.fresh = false;
   Changed(job);
 }
 
@@ -229,6 +246,7 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   group.reason = decision.reason;
   group.failures = decision.failures;
   group.best_step = decision.best_step;
+  EstimateChanged(group);
   NoteCause(live, group, decision);
   live.retry_at = now.steady + decision.wait;
   PlaceSoon();
@@ -278,6 +296,7 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
   job.ended_at = now.steady;
   for (GroupRecord& group : job.record.groups) {
     job.live[group.group].silences.clear();
+    EstimateChanged(group);
     if (!IsPlaced(group.state) && !WillStart(group.state)) continue;
     group.state = v1::GROUP_STATE_CANCELLED;
     group.reason = state == v1::JOB_STATE_CANCELLED ? "the job was cancelled" : "the job has ended";

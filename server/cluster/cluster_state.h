@@ -12,12 +12,14 @@
 // - cluster_state_events.cc: workers' reports.
 // - cluster_state_time.cc: ticks and servers.
 // - cluster_state_place.cc: the placement of groups.
+// - cluster_state_rooms.cc: what placement knows of workers and jobs without looking at all of them.
 // - cluster_state_owners.cc: owners of jobs, and the order of the queue.
 // - cluster_state_preempt.cc: groups that leave for jobs of higher priority.
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
 // - cluster_state_hold.cc: groups that are held, and the last lines that groups print.
 // - cluster_state_drain.cc: workers that users drain.
 // - cluster_state_scale.cc: jobs whose number of groups changes.
+// - cluster_state_resize.cc: jobs whose number of groups follows the room.
 // - cluster_state_avoid.cc: workers on which groups die.
 // - cluster_state_stragglers.cc: groups that are slower than their peers.
 // - cluster_state_sites.cc: sites that get their workers from a batch system.
@@ -43,6 +45,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/cluster/choose_servers.h"
 #include "server/cluster/cluster_figures.h"
+#include "server/cluster/deadlines.h"
 #include "server/cluster/effects.h"
 #include "server/cluster/job_row.h"
 #include "server/cluster/keep_limits.h"
@@ -54,8 +57,10 @@
 #include "server/records/records.h"
 #include "server/scheduling/avoidance.h"
 #include "server/scheduling/fair_share.h"
+#include "server/scheduling/group_count.h"
 #include "server/scheduling/placement.h"
 #include "server/scheduling/preemption.h"
+#include "server/scheduling/room.h"
 #include "server/scheduling/straggler.h"
 
 namespace hooke {
@@ -65,6 +70,7 @@ struct ClusterStateOptions {
   RestartOptions restart;
   AvoidOptions avoid;
   StragglerOptions straggler;
+  ResizeOptions resize;
   // Jobs of one priority are put in order by what their owners have used. Use counts half after this time.
   absl::Duration fair_half_life = absl::Hours(24);
   OwnerSlots owner_slots;  // The most slots that owners may use at once.
@@ -76,6 +82,9 @@ struct ClusterStateOptions {
   // Where the coordinator listens if other machines reach it and need no token; "" otherwise. Whoever can submit a job
   // with a command runs a program as the workers' user. So such jobs are refused if this is set.
   std::string reached_by_others_at;
+  // For tests: each placement compares what it keeps of workers and jobs with what it is kept of. It ends the process
+  // if they differ.
+  bool compare_kept = false;
 };
 
 class ClusterState {
@@ -229,8 +238,18 @@ class ClusterState {
     std::optional<GroupOutcome> held;
     absl::Duration held_until;  // Steady.
   };
+  // What placement asks of each job again and again. It is made anew after the record has changed.
+  struct Tally {
+    bool fresh = false;
+    uint64_t placed_slots = 0;  // The slots that its placed groups take.
+    uint64_t waiting_slots = 0;
+    std::vector<WaitingGroup> waiting;  // `due` and `wait_why` are those of the last placement.
+    size_t spec_bytes = 0;
+    bool has_limits = false;  // HasLimits of any kind of its groups.
+  };
   struct Job {
     JobRecord record;
+    Tally tally;
     std::vector<LiveGroup> live;  // One for each of record.groups.
     std::deque<v1::Notice> notices;
     std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
@@ -238,8 +257,13 @@ class ClusterState {
     absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
     // While the generation ends (GenerationEnds): what the job's servers have answered, by KeyOf(JobServer).
     std::map<std::string, v1::ClosedGeneration> closed;
-    uint32_t queue_position = 0;  // From 1; has a meaning only while the job is QUEUED.
-    uint64_t changes = 1;         // `last_change_` at its last change; 1: none since the coordinator was started.
+    // Its groups left so that their number could change, and none has started since. The job keeps its place before
+    // those that wait.
+    bool goes_on = false;
+    std::vector<KindWatch> watch;                           // By kind of its groups.
+    absl::Duration resized_at = -absl::InfiniteDuration();  // Steady: when the number of its groups changed last.
+    uint32_t queue_position = 0;                            // From 1; has a meaning only while the job is QUEUED.
+    uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
   };
   struct Worker {
     std::string name;
@@ -265,6 +289,7 @@ class ClusterState {
     // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
     // worker's next heartbeat.
     std::set<GroupKey> unconfirmed;
+    bool has_room = false;  // `rooms_` has it.
 
     bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
   };
@@ -312,7 +337,9 @@ class ClusterState {
   };
 
   // cluster_state.cc
-  absl::Status CheckRoomFor(const v1::JobSpec& spec) const;
+  absl::Status CheckRoomFor(const v1::JobSpec& spec);
+  // FAILED_PRECONDITION: no worker, and no workers together, have slots enough for a group.
+  absl::Status CheckWorkersFor(const v1::JobSpec& spec) const;
   Job* FindJob(const std::string& job_id);
   void Changed(Job& job) {
     job.changes = ++last_change_;
@@ -374,6 +401,9 @@ class ClusterState {
   bool IsInUse(const std::string& key) const;
   void FixServers(Job& job, Instant now);
   void CheckWorkers(Instant now);
+  void CheckWorker(Worker& worker, Instant now);
+  // Returns the steady time at which CheckWorker may have something to do.
+  absl::Duration NextCheckOf(const Worker& worker) const;
   void CheckServers(Instant now);
   void WorkerSilent(Worker& worker, Instant now);
   void LoseWorker(Worker& worker, const std::string& why, Instant now);
@@ -393,14 +423,33 @@ class ClusterState {
   // may have changed. PlaceSoon makes the next tick call it.
   void Place(Instant now);
   void PlaceSoon() { place_at_ = -absl::InfiniteDuration(); }
-  // Returns the group as one that waits, and that may start now.
-  static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
-  // Returns the workers on which groups can start, with what takes their slots.
-  std::vector<FreeWorker> WorkersFor(Instant now) const;
-  // Returns the estimate for a group of the job; nullopt if there is none.
-  std::optional<absl::Duration> EndsIn(const Job& job, const GroupKey& key, Instant now) const;
+  // Returns why no group of the job can start, whatever room there is. Empty: groups can. `choices` keeps what servers
+  // can be had, by their number.
+  using ServerChoices = std::map<uint32_t, ServerChoice>;
+  std::string WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const;
+  // Returns why the job's groups do not start yet while their number changes. Empty: it does not change.
+  std::string WhyChangeWaits(const Job& job) const;
+  void PreemptFor(const std::vector<std::pair<const WaitingGroup*, const Job*>>& hindered, Instant now);
   // Sets the reasons of groups that wait, in the order of the queue, and the positions of their jobs.
   void ShowQueue(const std::vector<WaitingInQueue>& waiting);
+
+  // cluster_state_rooms.cc
+  // Returns the group as one that waits, and that may start now.
+  static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
+  static const Tally& TallyOf(Job& job);
+  static Tally MakeTally(const Job& job);
+  // Notes that the room of the worker is not what `rooms_` has. So is that of each worker of a group whose estimate has
+  // changed.
+  void RoomChanged(Worker& worker) { changed_rooms_.insert(worker.name); }
+  void EstimateChanged(const GroupRecord& group) {
+    for (const GroupPart& part : group.parts) changed_rooms_.insert(part.worker);
+  }
+  // Makes those of the rooms anew that have changed.
+  void RefreshRooms(Instant now);
+  FreeWorker RoomOf(const Worker& worker, Instant now) const;
+  void CompareKept(Instant now);
+  // Returns the steady time at which the group is likely to end; nullopt if there is no estimate.
+  static std::optional<absl::Duration> EndsAt(const Job& job, const GroupKey& key);
 
   // cluster_state_owners.cc
   void LoadUses(const std::vector<OwnerUse>& stored, Instant now);
@@ -415,8 +464,8 @@ class ClusterState {
   // cluster_state_preempt.cc
   // Tells running groups to leave so that the hindered ones can start, if they may.
   void Preempt(const std::vector<HinderedGroup>& hindered, Instant now);
-  // Returns whether a group runs that may be told to leave for one of them, wherever it runs.
-  bool AnyMayLeaveFor(const std::vector<HinderedGroup>& hindered) const;
+  // Returns whether a group runs that may be told to leave for one of this priority, wherever it runs.
+  bool AnyMayLeaveFor(uint32_t priority) const;
   std::vector<FreeWorker> WorkersForEvictions(Instant now) const;
 
   // cluster_state_avoid.cc
@@ -437,6 +486,9 @@ class ClusterState {
   void EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now);
   // Ends groups of which a part was not ready at `ready_by`, and groups whose `held_until` has come.
   void CheckParts(Instant now);
+  void CheckParts(Job& job, GroupRecord& group, Instant now);
+  // Sees to it that CheckParts looks at the group as soon as it has something to do.
+  void ExpectParts(const Job& job, const GroupRecord& group);
   // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
   std::string GoneText(const GroupRecord& group) const;
   bool IsConnected(const std::string& worker) const;
@@ -469,6 +521,27 @@ class ClusterState {
   void TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now);
   // Adds to `response` the generations that this server is to end, and about which it has not answered yet.
   void AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) const;
+  absl::Status CheckDataSufficesFor(const Job& job, const v1::GroupsSpec& groups) const;
+  // Asks the groups to leave, so that a generation of these groups can begin.
+  void ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant now);
+
+  // cluster_state_resize.cc
+  // A job whose number of groups may change, with what a placement sees of it.
+  struct Resized {
+    Job* job = nullptr;
+    JobSeen seen;
+    std::vector<std::pair<size_t, WaitingGroup>> probes;  // Further groups, each with its kind.
+  };
+  std::vector<Resized> ResizedJobs(const std::vector<Job*>& jobs);
+  // Adds a group of the job that waits, and what the placement gave it.
+  static void NoteWaiting(Resized& resized, uint32_t group, const Placement& placement);
+  // Changes the numbers of groups that follow the room. Returns the jobs whose numbers change: none of their groups is
+  // to start now. `placements` are those of `queue`, then those of the probes.
+  std::set<const Job*> ResizeJobs(std::vector<Resized>& resized, const std::vector<const WaitingGroup*>& queue,
+                                  const std::vector<Placement>& placements, Instant now);
+  // Returns whether the number of the job's groups changes.
+  bool ResizeIfDue(Resized& resized, Instant now);
+
   // cluster_state_stragglers.cc
   void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
   // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.
@@ -542,6 +615,12 @@ class ClusterState {
   uint64_t next_number_ = 1;
   std::map<std::string, Worker> workers_;
   std::map<SessionId, std::string> worker_of_session_;
+  // When CheckWorkers is to look at a worker, at the latest. A worker that is heard meanwhile has a later time.
+  Deadlines<std::string> workers_due_;
+  Rooms rooms_;                          // Of the workers on which groups can start, but for `changed_rooms_`.
+  std::set<std::string> changed_rooms_;  // Names of workers.
+  Deadlines<std::string> rooms_due_;     // When time alone may change a room.
+  Deadlines<std::pair<uint64_t, uint32_t>> parts_due_;  // When CheckParts is to look at a group, by job and group.
   SessionId next_session_ = 1;
   // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
   std::map<std::string, Server> servers_;

@@ -33,6 +33,7 @@ std::string ClusterState::WorkerToBlame(const Job& job, const GroupRecord& group
 
 void ClusterState::NoteDeath(Worker& worker, Death death, Instant now) {
   const bool was_avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
+  RoomChanged(worker);
   death.why = Shortened(death.why, kWhyBytesMax);
   AddDeath(worker.deaths, std::move(death), options_.avoid);
   const std::string why = AvoidedText(worker, now);

@@ -19,6 +19,8 @@ absl::StatusOr<v1::NodeStatus> ClusterState::Drain(const std::string& name, v1::
   }
   Worker& worker = found->second;
   if (std::exchange(worker.drain, drain) != drain) {
+    RoomChanged(worker);
+    workers_due_.Set(name, NextCheckOf(worker));
     effects_.drains[name] = drain;
     const char* what = drain == v1::DRAIN_NONE     ? "it gets groups again"
                        : drain == v1::DRAIN_FINISH ? "it gets no more groups"
@@ -46,6 +48,7 @@ void ClusterState::AskToLeave(const Worker& worker, Job& job, const GroupRecord&
   if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
   if (job.record.generations.wanted.has_value()) live.leaves = kLeavesToScale;
   if (live.leaves.empty()) return;
+  EstimateChanged(group);
   // Sent again after a reconnect, because the worker may not have got it.
   StopParts(job, group, live.leaves, StopHow::kLeave);
   if (!told) Log(job, absl::StrCat("group ", group.group, " leaves: ", live.leaves), now);
@@ -60,6 +63,7 @@ void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {
   live.retry_at = now.steady;
   PlaceSoon();
   live.silences.clear();
+  EstimateChanged(group);
   live.held.reset();
   if (group.parts.size() > 1) StopParts(job, group, live.leaves);
   const bool any_runs = std::any_of(job.record.groups.begin(), job.record.groups.end(),

@@ -63,6 +63,7 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant no
   seen = std::max(seen, event.number());
   if (event.event_case() == v1::GroupEvent::kEnded) {
     worker.occupants.erase(key);
+    RoomChanged(worker);
     worker.unconfirmed.erase(key);
   }
   Job* job = FindJob(key.job_id);
@@ -190,6 +191,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   live.progress = progress;
   *live.progress.mutable_metrics() = AllowedMetrics(progress.metrics());
   live.has_progress = true;
+  EstimateChanged(group);
   Changed(job);
   const bool trains = group.task == v1::GroupStart::TRAIN;
   if (trains) {

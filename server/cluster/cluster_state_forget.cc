@@ -66,6 +66,7 @@ void ClusterState::ForgetJob(uint64_t number, absl::string_view why, Instant now
   // A server compares the key with that of its shard: ClusterState::Start gives it to the job's groups.
   const ForgottenJob trace = {record.job_id, number, record.submission_id};
   effects_.forgotten[record.job_id] = trace;
+  for (const GroupRecord& group : record.groups) EstimateChanged(group);
   job_of_submission_.erase(record.submission_id);
   number_of_job_.erase(record.job_id);
   jobs_.erase(number);

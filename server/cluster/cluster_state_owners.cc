@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/scheduling/fair_share.h"
@@ -15,10 +14,6 @@ namespace {
 constexpr absl::Duration kStoreUsesEvery = absl::Minutes(1);
 // An owner who used less than this on average, and uses nothing now, is forgotten.
 constexpr double kLeastMeanSlots = 1e-3;
-
-uint32_t RanksOf(const v1::JobSpec& spec, uint32_t group) {
-  return spec.groups().kinds().empty() ? spec.groups().ranks() : KindOf(spec, group).ranks();
-}
 
 }  // namespace
 
@@ -37,13 +32,9 @@ void ClusterState::ChargeOwners(Instant now) {
     use.slot_seconds = SlotSecondsAfter(use.slot_seconds, use.slots, passed, options_.fair_half_life);
     use.slots = 0;
   }
-  for (const auto& [number, job] : jobs_) {
+  for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
-    uint64_t slots = 0;
-    for (const GroupRecord& group : job.record.groups) {
-      if (!IsPlaced(group.state)) continue;
-      for (const GroupPart& part : group.parts) slots += part.ranks;
-    }
+    const uint64_t slots = TallyOf(job).placed_slots;
     if (slots > 0) uses_[job.record.spec.owner()].slots += slots;
   }
   if (now.steady - uses_stored_at_ >= kStoreUsesEvery) StoreUses(now);
@@ -89,11 +80,8 @@ std::vector<ClusterState::Job*> ClusterState::UnfinishedInOrder() {
     if (HasEnded(job.record.state)) continue;
     jobs.push_back(&job);
     const v1::JobSpec& spec = job.record.spec;
-    const bool started = job.record.state != v1::JOB_STATE_QUEUED;
-    QueuedJob& one = queued.emplace_back(QueuedJob{number, spec.priority(), spec.owner(), 0, started});
-    for (const GroupRecord& group : job.record.groups) {
-      if (group.state == v1::GROUP_STATE_WAITING) one.slots += RanksOf(spec, group.group);
-    }
+    const bool started = job.record.state != v1::JOB_STATE_QUEUED || job.goes_on;
+    queued.push_back({number, spec.priority(), spec.owner(), TallyOf(job).waiting_slots, started});
   }
   std::map<std::string, double> uses;
   for (const auto& [owner, use] : uses_) {

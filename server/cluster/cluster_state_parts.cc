@@ -49,6 +49,7 @@ FreeWorker ClusterState::WholeWorker(const Worker& worker) {
 void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placement, Instant now) {
   FixServers(job, now);
   ++group.incarnation;
+  job.goes_on = false;
   group.evaluated = false;
   group.state = v1::GROUP_STATE_STARTING;
   group.reason = "starting";
@@ -59,6 +60,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
     Worker& worker = workers_.at(part.worker);
     group.parts.push_back({part.worker, first_rank, part.ranks, worker.address});
     worker.occupants[{job.record.job_id, group.group, group.incarnation}] = part.ranks;
+    RoomChanged(worker);
     first_rank += part.ranks;
   }
   LiveGroup& live = job.live[group.group];
@@ -80,6 +82,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
       group.parts.size() > 1 ? now.steady + PartLimitsOf(job.record.spec.command()).ready : absl::InfiniteDuration();
   live.failed_on.clear();
   live.held.reset();
+  ExpectParts(job, group);
   for (const JobServer& shard : job.record.servers) {
     auto server = servers_.find(KeyOf(shard));
     if (server == servers_.end() || !server->second.silent) continue;
@@ -201,31 +204,46 @@ void ClusterState::EndPart(Job& job, GroupRecord& group, GroupPart& part, const 
   if (live.held.has_value()) return;
   live.held = std::move(told);
   live.held_until = now.steady + kHoldEnd;
+  ExpectParts(job, group);
+}
+
+void ClusterState::ExpectParts(const Job& job, const GroupRecord& group) {
+  const LiveGroup& live = job.live[group.group];
+  absl::Duration due = absl::InfiniteDuration();
+  if (group.parts.size() > 1 && IsPlaced(group.state) && !HasEnded(job.record.state)) {
+    if (live.held.has_value()) due = live.held_until;
+    if (!live.launched) due = std::min(due, live.ready_by);
+  }
+  parts_due_.Set({job.record.number, group.group}, due);
 }
 
 void ClusterState::CheckParts(Instant now) {
-  for (auto& [number, job] : jobs_) {
-    if (HasEnded(job.record.state)) continue;
-    for (size_t i = 0; i < job.record.groups.size(); ++i) {
-      GroupRecord& group = job.record.groups[i];
-      LiveGroup& live = job.live[i];
-      if (group.parts.size() < 2 || !IsPlaced(group.state)) continue;
-      if (live.held.has_value() && now.steady >= live.held_until) {
-        GroupOutcome outcome = *live.held;
-        outcome.message = absl::StrCat(GoneText(group), outcome.message);
-        EndGroup(job, group, outcome, now);
-      } else if (!live.launched && now.steady >= live.ready_by) {
-        const auto late = std::find_if(group.parts.begin(), group.parts.end(),
-                                       [&](const GroupPart& part) { return live.ready.count(part.worker) == 0; });
-        EndGroup(job, group,
-                 {false, absl::StatusCode::kUnavailable,
-                  absl::StrCat("worker ", late->worker, " was not ready to start its ranks within ",
-                               absl::FormatDuration(PartLimitsOf(job.record.spec.command()).ready)),
-                  live.furthest_step},
-                 now);
-      }
-      if (HasEnded(job.record.state)) break;
-    }
+  for (const auto& [number, index] : parts_due_.TakeDue(now.steady)) {
+    const auto job = jobs_.find(number);
+    // Meanwhile the job may have got fewer groups.
+    if (job == jobs_.end() || index >= job->second.record.groups.size()) continue;
+    GroupRecord& group = job->second.record.groups[index];
+    CheckParts(job->second, group, now);
+    ExpectParts(job->second, group);
+  }
+}
+
+void ClusterState::CheckParts(Job& job, GroupRecord& group, Instant now) {
+  LiveGroup& live = job.live[group.group];
+  if (HasEnded(job.record.state) || group.parts.size() < 2 || !IsPlaced(group.state)) return;
+  if (live.held.has_value() && now.steady >= live.held_until) {
+    GroupOutcome outcome = *live.held;
+    outcome.message = absl::StrCat(GoneText(group), outcome.message);
+    EndGroup(job, group, outcome, now);
+  } else if (!live.launched && now.steady >= live.ready_by) {
+    const auto late = std::find_if(group.parts.begin(), group.parts.end(),
+                                   [&](const GroupPart& part) { return live.ready.count(part.worker) == 0; });
+    EndGroup(job, group,
+             {false, absl::StatusCode::kUnavailable,
+              absl::StrCat("worker ", late->worker, " was not ready to start its ranks within ",
+                           absl::FormatDuration(PartLimitsOf(job.record.spec.command()).ready)),
+              live.furthest_step},
+             now);
   }
 }
 

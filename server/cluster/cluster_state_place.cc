@@ -1,17 +1,15 @@
 // ClusterState: the placement of waiting groups, and what they wait for.
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "job/command.h"
-#include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"
-#include "server/scheduling/pace.h"
 #include "server/scheduling/placement.h"
 #include "server/scheduling/queue_text.h"
 
@@ -22,105 +20,88 @@ namespace {
 // placed again after this time.
 constexpr absl::Duration kPlaceAgain = absl::Seconds(1);
 
+constexpr char kOthersLeave[] = "the job's other groups leave first, because the number of groups changes";
+
 }  // namespace
 
 void ClusterState::Place(Instant now) {
   std::vector<WaitingInQueue> waiting;
-  std::vector<WaitingGroup> queue;
+  std::vector<const WaitingGroup*> queue;
   place_at_ = now.steady + kPlaceAgain;
   ChargeOwners(now);
   const std::vector<Job*> jobs = UnfinishedInOrder();
+  ServerChoices choices;
   for (Job* job : jobs) {
     BeginGenerationIfDue(*job, now);
-    std::string not_yet;
-    if (job->record.servers.empty()) {
-      ServerChoice choice = ChooseServersFor(*job, now);
-      if (choice.servers.empty()) not_yet = std::move(choice.reason);
-    }
-    if (job->record.generations.wanted.has_value()) {
-      not_yet = GenerationEnds(job->record)
-                    ? NotClosedText(*job)
-                    : "the job's other groups leave first, because the number of groups changes";
-    }
-    for (const GroupRecord& group : job->record.groups) {
-      if (group.state != v1::GROUP_STATE_WAITING) continue;
+    TallyOf(*job);
+    if (job->tally.waiting.empty()) continue;
+    const std::string not_yet = WhyNotYet(*job, choices, now);
+    const std::string changes = WhyChangeWaits(*job);
+    for (WaitingGroup& group : job->tally.waiting) {
       waiting.push_back({job, group.group, not_yet});
       if (!not_yet.empty()) continue;
       const absl::Duration retry_at = job->live[group.group].retry_at;
       if (retry_at > now.steady) place_at_ = std::min(place_at_, retry_at);
-      WaitingGroup& one = queue.emplace_back(WaitingGroupOf(*job, group.group));
-      one.due = retry_at <= now.steady;
-      one.wait_why = group.reason;
+      // While other groups of the job leave, those that have left keep their slots for the next generation.
+      group.due = retry_at <= now.steady && changes.empty();
+      if (!group.due) group.wait_why = changes.empty() ? job->record.groups[group.group].reason : changes;
+      queue.push_back(&group);
     }
   }
-  if (waiting.empty()) return;
+  std::vector<Resized> resized = ResizedJobs(jobs);
+  std::vector<const WaitingGroup*> queue_and_probes = queue;
+  for (const Resized& one : resized) {
+    for (const auto& [kind, probe] : one.probes) queue_and_probes.push_back(&probe);
+  }
   std::vector<Placement> placements;
-  if (!queue.empty()) placements = PlaceGroups(queue, WorkersFor(now), now.wall, QuotasOf(jobs));
+  if (!queue_and_probes.empty()) {
+    RefreshRooms(now);
+    placements = PlaceGroups(queue_and_probes, rooms_, now, QuotasOf(jobs));
+  }
+  const std::set<const Job*> changing = ResizeJobs(resized, queue, placements, now);
   size_t next = 0;
-  std::vector<HinderedGroup> hindered;
+  std::vector<std::pair<const WaitingGroup*, const Job*>> hindered;
   for (WaitingInQueue& one : waiting) {
     if (!one.reason.empty()) continue;
     Placement& placement = placements[next];
-    if (placement.lacks_slots) hindered.push_back({queue[next], one.job->record.spec.priority()});
-    ++next;
+    const WaitingGroup& group = *queue[next++];
+    if (changing.count(one.job) > 0) {
+      one.reason = kOthersLeave;
+      continue;
+    }
+    if (placement.lacks_slots) hindered.emplace_back(&group, one.job);
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
-      const bool due = one.job->live[one.group].retry_at <= now.steady;
-      if (due) absl::StrAppend(&one.reason, SiteText(*one.job, one.group, now));
+      if (group.due && !sites_.empty()) absl::StrAppend(&one.reason, SiteText(*one.job, one.group, now));
     } else {
       Start(*one.job, one.job->record.groups[one.group], placement, now);
     }
   }
-  Preempt(hindered, now);
+  PreemptFor(hindered, now);
   ShowQueue(waiting);
 }
 
-WaitingGroup ClusterState::WaitingGroupOf(const Job& job, uint32_t group) {
-  const v1::GroupKind kind = KindOf(job.record.spec, group);
-  WaitingGroup waits = {job.record.job_id, group, kind.ranks(), kind.site()};
-  waits.command = HasCommand(job.record.spec);
-  waits.owner = job.record.spec.owner();
-  waits.unwanted = job.live[group].unwanted;
-  return waits;
+std::string ClusterState::WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const {
+  if (!job.record.servers.empty()) return "";
+  const uint32_t servers = job.record.spec.averaging().servers();
+  auto choice = choices.find(servers);
+  if (choice == choices.end()) choice = choices.emplace(servers, ChooseServersFor(job, now)).first;
+  return choice->second.servers.empty() ? choice->second.reason : "";
 }
 
-std::vector<FreeWorker> ClusterState::WorkersFor(Instant now) const {
-  std::vector<FreeWorker> workers;
-  workers.reserve(workers_.size());
-  // A hash table, because a large cluster has tens of thousands of occupants.
-  absl::flat_hash_map<absl::string_view, const Job*> jobs;
-  jobs.reserve(jobs_.size());
-  for (const auto& [number, job] : jobs_) jobs[job.record.job_id] = &job;
-  for (const auto& [name, worker] : workers_) {
-    if (!IsAlive(worker, now)) continue;
-    FreeWorker& shown = workers.emplace_back(WholeWorker(worker));
-    uint64_t used = 0;
-    shown.occupants.reserve(worker.occupants.size());
-    for (const auto& [key, ranks] : worker.occupants) {
-      used += ranks;
-      // A worker may name any job. Only ids of our own are fit for texts.
-      const auto job = jobs.find(key.job_id);
-      const bool known = job != jobs.end();
-      shown.occupants.push_back(
-          {known ? key.job_id : "", ranks, known ? EndsIn(*job->second, key, now) : std::nullopt});
-    }
-    shown.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
-    shown.drained = !worker.gets_groups();
-    shown.avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
-  }
-  return workers;
+std::string ClusterState::WhyChangeWaits(const Job& job) const {
+  if (!job.record.generations.wanted.has_value()) return "";
+  return GenerationEnds(job.record) ? NotClosedText(job) : kOthersLeave;
 }
 
-std::optional<absl::Duration> ClusterState::EndsIn(const Job& job, const GroupKey& key, Instant now) const {
-  if (HasEnded(job.record.state) || key.group >= job.record.groups.size()) return std::nullopt;
-  const GroupRecord& group = job.record.groups[key.group];
-  const LiveGroup& live = job.live[key.group];
-  const bool steady = group.state == v1::GROUP_STATE_RUNNING && group.task == v1::GroupStart::TRAIN &&
-                      group.incarnation == key.incarnation && live.first_work.has_value() && live.silences.empty() &&
-                      live.leaves.empty();
-  if (!steady) return std::nullopt;
-  return TimeLeft({live.first_work_step, live.progress.step(), live.progress.steps_total(),
-                   live.last_work - *live.first_work, now.steady - live.last_work});
+void ClusterState::PreemptFor(const std::vector<std::pair<const WaitingGroup*, const Job*>>& hindered, Instant now) {
+  uint32_t highest = 0;
+  for (const auto& [group, job] : hindered) highest = std::max(highest, job->record.spec.priority());
+  if (!AnyMayLeaveFor(highest)) return;
+  std::vector<HinderedGroup> groups;
+  groups.reserve(hindered.size());
+  for (const auto& [group, job] : hindered) groups.push_back({*group, job->record.spec.priority()});
+  Preempt(groups, now);
 }
 
 void ClusterState::ShowQueue(const std::vector<WaitingInQueue>& waiting) {

@@ -12,7 +12,6 @@
 namespace hooke {
 
 void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant now) {
-  if (!AnyMayLeaveFor(hindered)) return;
   std::vector<RunningGroup> running;
   std::vector<std::pair<Job*, uint32_t>> groups;  // Of `running`.
   for (auto& [number, job] : jobs_) {
@@ -33,18 +32,17 @@ void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant n
     LiveGroup& live = job->live[group];
     live.leaves = absl::StrCat("made room for ", for_whom.group.job_id, " of priority ", for_whom.priority);
     live.made_room = live.leaves;
+    EstimateChanged(job->record.groups[group]);
     Log(*job, absl::StrCat("group ", group, " leaves, and goes on later: ", live.leaves), now);
     StopParts(*job, job->record.groups[group], live.leaves, StopHow::kLeave);
   }
 }
 
 // Spares a look at all groups and workers when nobody would be asked, as is the case most of the time.
-bool ClusterState::AnyMayLeaveFor(const std::vector<HinderedGroup>& hindered) const {
-  uint32_t highest = 0;
-  for (const HinderedGroup& one : hindered) highest = std::max(highest, one.priority);
+bool ClusterState::AnyMayLeaveFor(uint32_t priority) const {
   for (const auto& [number, job] : jobs_) {
     const v1::JobSpec& spec = job.record.spec;
-    if (HasEnded(job.record.state) || !spec.preemptible() || spec.priority() >= highest) continue;
+    if (HasEnded(job.record.state) || !spec.preemptible() || spec.priority() >= priority) continue;
     for (const GroupRecord& group : job.record.groups) {
       if (IsPlaced(group.state) && job.live[group.group].leaves.empty()) return true;
     }

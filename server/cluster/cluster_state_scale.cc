@@ -41,21 +41,38 @@ absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now
   if (record.generations.wanted.has_value()) present = WithGroups(present, *record.generations.wanted);
   const absl::StatusOr<v1::GroupsSpec> groups = ScaledGroups(present, request.site(), request.groups());
   if (!groups.ok()) return groups.status();
-  if (groups->SerializeAsString() == present.groups().SerializeAsString()) return absl::OkStatus();
-  for (const LiveGroup& live : job->live) {
-    if (absl::Status status = CheckDataSuffices(record.spec, live.progress, *groups); !status.ok()) return status;
+  const bool changes = groups->SerializeAsString() != present.groups().SerializeAsString();
+  if (changes) {
+    if (absl::Status status = CheckDataSufficesFor(*job, *groups); !status.ok()) return status;
   }
-  record.generations.wanted = *groups;
+  const std::vector<v1::GroupKind> kinds = KindsOf(record.spec);
+  job->watch.resize(kinds.size());
+  for (size_t kind = 0; kind < kinds.size(); ++kind) {
+    if (request.site().empty() || kinds[kind].site() == request.site()) job->watch[kind].chosen = true;
+  }
+  if (!changes) return absl::OkStatus();
   Log(*job, absl::StrCat("a user changes the groups to ", GroupsText(WithGroups(present, *groups))), now);
-  Store(*job);
-  for (GroupRecord& group : record.groups) {
-    for (const GroupPart& part : group.parts) {
-      const auto worker = workers_.find(part.worker);
-      if (worker != workers_.end()) AskToLeave(worker->second, *job, group, now);
-    }
-  }
+  ChangeGroups(*job, *groups, now);
   Place(now);
   return absl::OkStatus();
+}
+
+absl::Status ClusterState::CheckDataSufficesFor(const Job& job, const v1::GroupsSpec& groups) const {
+  for (const LiveGroup& live : job.live) {
+    if (absl::Status status = CheckDataSuffices(job.record.spec, live.progress, groups); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+void ClusterState::ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant now) {
+  job.record.generations.wanted = groups;
+  Store(job);
+  for (GroupRecord& group : job.record.groups) {
+    for (const GroupPart& part : group.parts) {
+      const auto worker = workers_.find(part.worker);
+      if (worker != workers_.end()) AskToLeave(worker->second, job, group, now);
+    }
+  }
 }
 
 void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
@@ -85,6 +102,8 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   job.live.clear();
   job.live.resize(record.groups.size());
   for (const GroupRecord& group : record.groups) job.live[group.group].furthest_step = group.best_step;
+  job.goes_on = !record.generations.earlier.empty();
+  if (job.goes_on) job.resized_at = now.steady;
   Notice(job,
          absl::StrCat("generation ", record.generations.earlier.size() + 1, ": ", GroupsText(record.spec),
                       record.generations.earlier.empty()

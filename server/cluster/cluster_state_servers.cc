@@ -181,6 +181,7 @@ void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) 
     group.state = v1::GROUP_STATE_WAITING;
     group.reason = absl::StrCat("starts again: ", why);
     job.live[group.group].silences.clear();
+    EstimateChanged(group);
     job.live[group.group].retry_at = now.steady;
   }
   PlaceSoon();

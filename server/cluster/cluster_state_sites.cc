@@ -91,32 +91,29 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     if (IsAlive(worker, now) && worker.site == site && !worker.only_job.empty())
       own_workers[worker.only_job].push_back(&worker);
   }
-  for (const Job* job : UnfinishedInOrder()) {
+  ServerChoices choices;
+  for (Job* job : UnfinishedInOrder()) {
     if (response.jobs_size() == kJobsMax) break;
     v1::SiteJob shown;
-    for (const GroupRecord& group : job->record.groups) {
-      if (group.state != v1::GROUP_STATE_WAITING || job->record.generations.wanted.has_value()) continue;
-      const v1::GroupKind kind = KindOf(job->record.spec, group.group);
-      if (kind.site() == site) shown.add_waiting_ranks(kind.ranks());
+    // While no group can start, nodes would be of no use. A group that waits for its next try (retry_at) is shown,
+    // because the try needs nodes.
+    for (const WaitingGroup& group : TallyOf(*job).waiting) {
+      if (group.site == site && !job->record.generations.wanted.has_value()) shown.add_waiting_ranks(group.ranks);
     }
-    // As in Place: without servers no group starts, so nodes would be of no use. A group that waits for its next try
-    // (retry_at) is shown, because the try needs nodes.
-    const bool has_servers = !job->record.servers.empty();
-    if (!shown.waiting_ranks().empty() && !has_servers && ChooseServersFor(*job, now).servers.empty()) {
-      shown.clear_waiting_ranks();
-    }
+    if (!shown.waiting_ranks().empty() && !WhyNotYet(*job, choices, now).empty()) shown.clear_waiting_ranks();
     const auto own = own_workers.find(job->record.job_id);
     if (shown.waiting_ranks().empty() && own == own_workers.end()) continue;
     shown.set_job_id(job->record.job_id);
     const auto slurm = job->record.spec.slurm().find(site);
     if (slurm != job->record.spec.slurm().end()) *shown.mutable_slurm() = slurm->second;
     for (const Worker* worker : own == own_workers.end() ? std::vector<const Worker*>() : own->second) {
-      const v1::NodeStatus node = StatusOf(*worker, now);
       v1::SiteWorker& one = *shown.add_workers();
-      one.set_name(node.name());
-      one.set_slots(node.slots());
+      one.set_name(worker->name);
+      one.set_slots(worker->slots);
+      uint32_t used = 0;
+      for (const auto& [key, ranks] : worker->occupants) used += ranks;
       // The free slots of a worker that gets no more groups are no room for any.
-      one.set_slots_used(worker->gets_groups() ? node.slots_used() : node.slots());
+      one.set_slots_used(worker->gets_groups() ? used : worker->slots);
     }
     *response.add_jobs() = std::move(shown);
   }

@@ -68,12 +68,13 @@ void ClusterState::MoveStraggler(Job& job, GroupRecord& group, Instant now) {
   if (now.steady < live.moves_from || live.moves >= options_.straggler.moves_max) return;
   std::set<std::string> workers;
   for (const GroupPart& part : group.parts) workers.insert(part.worker);
-  std::vector<FreeWorker> others = WorkersFor(now);
+  RefreshRooms(now);
+  std::vector<FreeWorker> others;
   workers.insert(live.unwanted.begin(), live.unwanted.end());
-  const auto is_unfit = [&workers](const FreeWorker& worker) {
-    return worker.avoided || worker.drained || workers.count(worker.name) > 0;
-  };
-  others.erase(std::remove_if(others.begin(), others.end(), is_unfit), others.end());
+  for (const Room* room : rooms_.all()) {
+    const FreeWorker& worker = room->worker;
+    if (!worker.avoided && !worker.drained && workers.count(worker.name) == 0) others.push_back(worker);
+  }
   if (AnyWaitsFor(others)) return;
   const WaitingGroup moved = WaitingGroupOf(job, group.group);
   if (PlaceGroups({moved}, std::move(others), now.wall).front().parts.empty()) return;
@@ -81,6 +82,7 @@ void ClusterState::MoveStraggler(Job& job, GroupRecord& group, Instant now) {
   live.moves_from = now.steady + options_.straggler.move_again;
   live.unwanted = std::move(workers);
   live.leaves = absl::StrCat("straggler on ", PlaceText(group), ": ", live.slow);
+  EstimateChanged(group);
   Log(job, absl::StrCat("group ", group.group, " leaves, to start on another worker: ", live.leaves), now);
   StopParts(job, group, live.leaves, StopHow::kLeave);
 }

@@ -113,7 +113,10 @@ void ClusterState::Tick(Instant now) {
     LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),
                            " between two ticks; leases move by as much"),
               now);
-    for (auto& [name, worker] : workers_) worker.last_heard += std::min(gap, now.steady - worker.last_heard.steady);
+    for (auto& [name, worker] : workers_) {
+      worker.last_heard += std::min(gap, now.steady - worker.last_heard.steady);
+      RoomChanged(worker);
+    }
     for (auto& [address, server] : servers_) server.last_heard += std::min(gap, now.steady - server.last_heard.steady);
   }
   CheckWorkers(now);
@@ -125,26 +128,44 @@ void ClusterState::Tick(Instant now) {
 }
 
 void ClusterState::CheckWorkers(Instant now) {
-  for (auto it = workers_.begin(); it != workers_.end();) {
-    Worker& worker = it->second;
-    const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
-    if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
-    if (liveness == Liveness::kLost && !worker.lost) {
-      const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
-                                           UtcText(worker.last_heard.wall), ", longer than its lease");
-      LogDaemon(absl::StrCat(why, ": lost"), now);
-      LoseWorker(worker, why, now);
-    }
+  for (const std::string& name : workers_due_.TakeDue(now.steady)) {
+    const auto found = workers_.find(name);
+    if (found == workers_.end()) continue;
+    Worker& worker = found->second;
+    CheckWorker(worker, now);
     // A drained worker stays known, so that its drain can be seen and taken back. The worker of a batch job does not
     // come back under its name.
     const bool long_gone = now.steady - worker.last_heard.steady > kForgetAfter || !worker.only_job.empty();
-    const bool forget = worker.lost && worker.drain == v1::DRAIN_NONE && long_gone;
-    it = forget ? workers_.erase(it) : std::next(it);
+    if (worker.lost && worker.drain == v1::DRAIN_NONE && long_gone) {
+      RoomChanged(worker);
+      workers_.erase(found);
+    } else {
+      workers_due_.Set(name, NextCheckOf(worker));
+    }
   }
+}
+
+absl::Duration ClusterState::NextCheckOf(const Worker& worker) const {
+  const absl::Duration heard = worker.last_heard.steady;
+  if (!worker.silent && !worker.lost) return heard + options_.liveness.silent_after;
+  if (!worker.lost) return heard + options_.liveness.lease;
+  if (worker.drain != v1::DRAIN_NONE) return absl::InfiniteDuration();
+  return worker.only_job.empty() ? heard + kForgetAfter + absl::Nanoseconds(1) : heard;
+}
+
+void ClusterState::CheckWorker(Worker& worker, Instant now) {
+  const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
+  if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
+  if (liveness != Liveness::kLost || worker.lost) return;
+  const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
+                                       UtcText(worker.last_heard.wall), ", longer than its lease");
+  LogDaemon(absl::StrCat(why, ": lost"), now);
+  LoseWorker(worker, why, now);
 }
 
 void ClusterState::WorkerSilent(Worker& worker, Instant now) {
   worker.silent = true;
+  RoomChanged(worker);
   const std::string what = absl::StrCat("worker ", worker.name);
   const std::string text = absl::StrCat(what, " has not answered since ", UtcText(worker.last_heard.wall));
   LogDaemon(text, now);
@@ -164,6 +185,8 @@ void ClusterState::WorkerSilent(Worker& worker, Instant now) {
 
 void ClusterState::LoseWorker(Worker& worker, const std::string& why, Instant now) {
   worker.lost = true;
+  workers_due_.Set(worker.name, NextCheckOf(worker));
+  RoomChanged(worker);
   if (worker.session != 0) {
     effects_.closed[worker.session] = why;
     worker_of_session_.erase(worker.session);
@@ -245,6 +268,7 @@ void ClusterState::RemoveSilence(Job& job, const GroupRecord& group, const std::
   silences.erase(
       std::remove_if(silences.begin(), silences.end(), [&](const v1::Silence& s) { return s.what() == what; }),
       silences.end());
+  EstimateChanged(group);
   Changed(job);
 }
 

@@ -92,6 +92,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.session = next_session_++;
   worker.lost = worker.ends = false;
   worker_of_session_[worker.session] = worker.name;
+  RoomChanged(worker);
   LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
                          " slots, running ", hello.running_size(), " groups"),
             now);
@@ -99,6 +100,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   welcome.mutable_welcome();
   Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
+  workers_due_.Set(worker.name, NextCheckOf(worker));
   TakeOver(worker, hello, now);
   AskToLeave(worker, now);
   Place(now);
@@ -146,6 +148,7 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
 // between its hello and that heartbeat. So a group that is placed there, but neither runs nor has ended, is lost.
 void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
+  RoomChanged(worker);
   bool noted = false;  // All of them are one death.
   const std::string why = absl::StrCat("worker ", worker.name, " does not run it any more");
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
@@ -182,6 +185,7 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
       TakeLog(*worker, message.log(), now);
       return absl::OkStatus();
     case v1::WorkerMessage::kEnds:
+      RoomChanged(*worker);
       if (!std::exchange(worker->ends, true)) LogDaemon(absl::StrCat("worker ", worker->name, " is about to end"), now);
       AskToLeave(*worker, now);
       return absl::OkStatus();
@@ -203,6 +207,7 @@ void ClusterState::Gone(SessionId session, Instant now) {
   Worker* worker = WorkerOf(session);
   if (worker == nullptr) return;
   worker->session = 0;
+  RoomChanged(*worker);
   worker_of_session_.erase(session);
   LogDaemon(absl::StrCat("the stream of worker ", worker->name, " has ended"), now);
 }
@@ -214,7 +219,9 @@ void ClusterState::EndSession(SessionId session, absl::string_view why, Instant 
 
 void ClusterState::WorkerAnswers(Worker& worker, Instant now) {
   worker.last_heard = now;
+  if (!worker.has_room) RoomChanged(worker);
   if (!std::exchange(worker.silent, false)) return;
+  workers_due_.Set(worker.name, NextCheckOf(worker));
   PlaceSoon();
   const std::string what = absl::StrCat("worker ", worker.name);
   LogDaemon(absl::StrCat(what, " answers again"), now);

@@ -37,6 +37,13 @@ std::string SitesText(const v1::JobSpec& job) {
   return text;
 }
 
+// Returns why a user may not choose this number of the kind's groups. Empty: the user may.
+std::string LimitsFault(const v1::GroupKind& kind, uint32_t count) {
+  if (!HasLimits(kind) || (count >= kind.min() && count <= kind.max())) return "";
+  return absl::StrCat(count, " groups; the job file allows ", kind.min(), " to ", kind.max(),
+                      ", by the keys min and max of groups");
+}
+
 // Returns for each group of `job` its number before, or nullopt if it is new.
 std::vector<std::optional<uint32_t>> NumbersBefore(const v1::JobSpec& before, const v1::JobSpec& job) {
   std::vector<std::optional<uint32_t>> numbers;
@@ -89,6 +96,9 @@ absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::s
       return absl::NotFoundError(
           absl::StrCat("the job has no groups that run only at site ", site, "; they run at: ", SitesText(job)));
     }
+    if (std::string fault = LimitsFault(KindsOf(job).front(), count); !fault.empty()) {
+      return absl::InvalidArgumentError(fault);
+    }
     groups.set_count(count);
   } else {
     v1::GroupKind* found = nullptr;
@@ -103,6 +113,7 @@ absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::s
     if (found == nullptr) {
       return absl::NotFoundError(absl::StrCat("the job has no groups at site ", site, "; it has: ", SitesText(job)));
     }
+    if (std::string fault = LimitsFault(*found, count); !fault.empty()) return absl::InvalidArgumentError(fault);
     groups.set_count(groups.count() - found->count() + count);
     found->set_count(count);
   }

@@ -25,6 +25,7 @@ void CoordinatorFixture::Restart() {
   coordinator_.reset();
   CoordinatorOptions options = settings_;
   options.store = store_;
+  options.cluster.compare_kept = true;
   options.writer = CoordinatorOptions::Writer::kCaller;
   options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
   options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());

@@ -28,6 +28,7 @@ namespace {
 
 constexpr absl::Duration kMoment = absl::Milliseconds(250);
 constexpr int kStormMoments = 400;
+constexpr absl::Duration kPause = absl::Seconds(4);  // Between two changes of a number of groups.
 constexpr int kCalmMoments = 4000;
 
 class Cluster {
@@ -57,6 +58,8 @@ class Cluster {
   }
 
   const std::set<std::string>& acknowledged() const { return acknowledged_; }
+  // Number of generations that began without a user's word.
+  size_t resizes() const { return resizes_; }
 
  private:
   bool Chance(double probability) { return std::uniform_real_distribution<double>(0, 1)(random_) < probability; }
@@ -65,6 +68,8 @@ class Cluster {
   void StartCoordinator() {
     CoordinatorOptions options;
     options.store = store_;
+    options.cluster.compare_kept = true;
+    options.cluster.resize = {absl::Seconds(1), kPause};
     options.writer = CoordinatorOptions::Writer::kCaller;
     options.log = std::make_shared<JobLog>(*JobLog::Open({folder_}));
     options.logger = std::make_shared<spdlog::logger>("simulation", std::make_shared<spdlog::sinks::null_sink_mt>());
@@ -118,6 +123,11 @@ class Cluster {
     if (Chance(0.03)) {
       v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", Pick(12)), {Pick(3), Pick(4)});
       request.mutable_job()->set_priority(Pick(3));
+      if (Chance(0.5)) {
+        v1::GroupsSpec& groups = *request.mutable_job()->mutable_groups();
+        groups.set_min(Pick(groups.count()));
+        groups.set_max(groups.count() + Pick(3) - 1);
+      }
       const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
       if (id.ok()) acknowledged_.insert(*id);
     }
@@ -128,6 +138,7 @@ class Cluster {
       scale.set_job_id(*std::next(acknowledged_.begin(), Pick(acknowledged_.size()) - 1));
       scale.set_groups(Pick(3));
       (void)coordinator_->Scale(scale, now_);
+      generations_[scale.job_id()].of_user = true;  // Also if the store failed.
     }
     if (Chance(0.01)) DrainAll(Chance(0.5) ? v1::DRAIN_NOW : Chance(0.5) ? v1::DRAIN_FINISH : v1::DRAIN_NONE);
   }
@@ -183,6 +194,26 @@ class Cluster {
     }
     if (coordinator_ == nullptr) return;
     for (const std::string& id : acknowledged_) ASSERT_TRUE(coordinator_->Status(id, now_).ok()) << id << " is lost";
+    for (const std::string& id : acknowledged_) CheckGroups(*coordinator_->Status(id, now_));
+  }
+
+  // The number of groups stays within its limits, and does not change too often by itself.
+  void CheckGroups(const v1::JobStatus& job) {
+    const v1::GroupsSpec& groups = job.spec().groups();
+    if (groups.max() > 0) {
+      ASSERT_GE(groups.count(), groups.min()) << job.job_id();
+      ASSERT_LE(groups.count(), groups.max()) << job.job_id();
+    }
+    LastGeneration& last = generations_[job.job_id()];
+    if (job.generation() == last.number) return;
+    // A generation that was not stored is forgotten when the coordinator dies.
+    if (last.number > 0 && job.generation() > last.number && !last.of_user) {
+      if (last.number > 1) {
+        ASSERT_GE(now_.steady - last.at, kPause) << job.job_id() << " generation " << job.generation();
+      }
+      ++resizes_;
+    }
+    last = {job.generation(), now_.steady};
   }
 
   bool AllEnded() {
@@ -206,24 +237,35 @@ class Cluster {
   std::vector<FakeWorker> workers_;
   std::vector<bool> hung_;
   std::set<std::string> acknowledged_;
+
+  struct LastGeneration {
+    uint32_t number = 0;
+    absl::Duration at;     // When it was first seen.
+    bool of_user = false;  // A user has changed the number since then.
+  };
+  std::map<std::string, LastGeneration> generations_;  // By job.
+  size_t resizes_ = 0;
 };
 
 // In every schedule, no group has two live incarnations, no slot has two ranks, and no incarnation starts twice. No
-// acknowledged job is lost. In the end every job has ended and every slot is free.
+// acknowledged job is lost. A number of groups that follows the room keeps its limits and its pauses. In the end every
+// job has ended and every slot is free.
 TEST(SimulationTest, HoldsItsInvariantsInEverySchedule) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/simulation");
-  size_t jobs = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  size_t jobs = 0, resizes = 0;
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::filesystem::remove_all(folder);
     Cluster cluster(seed, folder);
     cluster.Storm();
     EXPECT_TRUE(cluster.Calm()) << "not every job ended";
     jobs += cluster.acknowledged().size();
+    resizes += cluster.resizes();
     if (testing::Test::HasFailure()) break;
   }
   std::filesystem::remove_all(folder);
-  EXPECT_GT(jobs, 200u);
+  EXPECT_GT(jobs, 500u);
+  EXPECT_GT(resizes, 50u);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ Cluster ClusterFrom(std::mt19937& random) {
       const bool known = unknown == 2 || pick(0, 2) > 0;
       unknown += known ? 0 : 1;
       worker.occupants.push_back({"r", ranks, std::nullopt});
-      if (known) worker.occupants.back().ends_in = absl::Seconds(10 * pick(1, 3));
+      if (known) worker.occupants.back().ends_at = absl::Seconds(10 * pick(1, 3));
       worker.free -= ranks;
     }
     cluster.workers.push_back(std::move(worker));
@@ -117,7 +117,7 @@ std::vector<Future> FuturesOf(const Cluster& cluster) {
     for (Future& future : futures) future.push_back({worker.name, worker.site, worker.free, {}});
     for (const Occupant& occupant : worker.occupants) {
       std::vector<double> ends = {1, 2, 11, 12, 21, 22, 31, 32, kNever};
-      if (occupant.ends_in.has_value()) ends = {absl::ToDoubleSeconds(*occupant.ends_in)};
+      if (occupant.ends_at.has_value()) ends = {absl::ToDoubleSeconds(*occupant.ends_at)};
       std::vector<Future> longer;
       for (const Future& future : futures) {
         for (const double end : ends) {

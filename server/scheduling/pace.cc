@@ -1,7 +1,5 @@
 #include "server/scheduling/pace.h"
 
-#include <algorithm>
-
 namespace hooke {
 namespace {
 
@@ -14,7 +12,7 @@ std::optional<absl::Duration> TimeLeft(const Pace& pace) {
   if (pace.worked < kWorkedMin || pace.step <= pace.first_step || pace.steps_total < pace.step) return std::nullopt;
   const auto done = static_cast<double>(pace.step - pace.first_step);
   const auto left = static_cast<double>(pace.steps_total - pace.step);
-  return std::max(absl::ZeroDuration(), left / done * pace.worked - pace.since);
+  return left / done * pace.worked;
 }
 
 }  // namespace hooke

@@ -16,11 +16,10 @@ struct Pace {
   uint64_t step = 0;         // The last one.
   uint64_t steps_total = 0;  // 0: not known.
   absl::Duration worked;     // Time between these two reports.
-  absl::Duration since;      // Time since the last report.
 };
 
-// Returns the time that is left if the group goes on as it went so far. nullopt: it has worked for too short a time, or
-// the length of its task is not known.
+// Returns the time that was left at the last report if the group goes on as it went so far. nullopt: it has worked for
+// too short a time, or the length of its task is not known.
 std::optional<absl::Duration> TimeLeft(const Pace& pace);
 
 }  // namespace hooke

@@ -1,6 +1,8 @@
 #include "server/scheduling/placement.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -8,27 +10,13 @@
 #include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "server/scheduling/queue_text.h"
 #include "server/scheduling/room.h"
 
 namespace hooke {
 namespace {
-
-// Takes the worker with the fewest free slots that are enough. Those that are avoided count only if `avoided_too`.
-Room* BestFit(const WaitingGroup& group, std::vector<Room>& rooms, bool avoided_too) {
-  Room* best = nullptr;
-  for (Room& room : rooms) {
-    if (room.worker.free < group.ranks || !room.kept_for.empty() || room.worker.drained) continue;
-    if (!Suits(group, room.worker) || (IsAvoided(group, room.worker) && !avoided_too)) continue;
-    const auto order = [](const Room& of) { return std::tie(of.worker.free, of.worker.name); };
-    if (best == nullptr || order(room) < order(*best)) best = &room;
-  }
-  return best;
-}
 
 // Returns the fewest workers of the set that have room for all ranks together. Empty if even all of them have too few
 // slots.
@@ -58,112 +46,260 @@ std::vector<PlacedPart> Spread(uint32_t ranks, const WorkerSet& workers) {
   return parts;
 }
 
-std::vector<PlacedPart> PlaceTogether(const WaitingGroup& group, const std::vector<Room>& rooms, bool avoided_too) {
+// The needs: ranks, site, whether the group is a command, and the job if some workers are only for it.
+using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
+
+// The workers that waiting groups of the same needs keep. A full cluster with estimates has tens of thousands of rooms
+// and waiting groups. So a room is looked at only while more groups can still keep it in a way that matters, and it
+// becomes IsKeptWhole after a few.
+class KeptRooms {
+ public:
+  // Keeps later groups off the workers for which this one waits. Returns those workers that nobody kept before. All
+  // calls have groups of the same needs.
+  std::vector<Room*> Keep(const WaitingGroup& group, const Rooms& rooms, absl::Duration now);
+  // If nobody knows when the last group starts, the workers that are large enough are kept already, for good.
+  bool keeps_more() const { return !begun_ || latest_ != absl::InfiniteDuration(); }
+
+ private:
+  using Timed = std::pair<absl::Duration, Room*>;
+
+  void Begin(const WaitingGroup& group, const Rooms& rooms, absl::Duration now);
+  absl::Duration Latest(uint32_t ranks, absl::Duration now);
+
+  bool begun_ = false;
+  absl::Duration latest_;           // When the last group has started at the latest.
+  std::vector<Timed> by_latest_;    // A heap by LatestStart, the first on top. Entries may be too early.
+  std::vector<Timed> by_earliest_;  // Rooms that are not kept yet by EarliestStart, the first one last.
+  std::vector<Room*> being_kept_;   // Rooms that each further group keeps.
+};
+
+// The answer for all groups with the same needs, once one of them could not be placed. Rooms only fill up while groups
+// are placed, so the others cannot be placed either. A queue often has thousands of groups of few kinds.
+struct Refusal {
+  KeptRooms kept;
+  size_t refused = 0;
+  std::string reason;  // Of the last one.
+  size_t placed = 0;   // Number of groups that were placed before `reason` was made.
+};
+
+// Places groups, one after another. The rooms have their own counts back when it ends.
+class Placer {
+ public:
+  Placer(Rooms& rooms, Instant now);
+  ~Placer();
+  Placer(const Placer&) = delete;
+  Placer& operator=(const Placer&) = delete;
+
+  Placement Place(const WaitingGroup& group);
+  // Number of groups that have got slots. They include those that are not due, which do not start.
+  size_t placed() const { return placed_; }
+
+ private:
+  const Room* BestFit(const WaitingGroup& group, bool avoided_too) const;
+  std::vector<PlacedPart> Together(const WaitingGroup& group, bool avoided_too) const;
+  std::vector<PlacedPart> PartsFor(const WaitingGroup& group) const;
+  Refusal& RefusalFor(const WaitingGroup& group);
+  std::string Refuse(const WaitingGroup& group, Refusal& refusal);
+  void Take(const PlacedPart& part);
+  void Close(const std::vector<Room*>& kept);
+
+  Rooms& rooms_;
+  const Instant now_;
+  // Rooms that nobody keeps, by their free slots: indexes in order. Those without free slots are in none.
+  std::map<uint32_t, std::vector<uint32_t>> open_;
+  uint64_t open_slots_ = 0;
+  std::vector<std::pair<Room*, uint32_t>> taken_;
+  std::map<Needs, Refusal> refusals_;
+  const WaitingGroup* last_ = nullptr;  // The last group, and the answer for its needs.
+  Refusal* of_last_ = nullptr;
+  size_t placed_ = 0;
+  bool any_kept_ = false;
+};
+
+void KeptRooms::Begin(const WaitingGroup& group, const Rooms& rooms, absl::Duration now) {
+  begun_ = true;
+  for (Room* room : rooms.all()) {
+    if (room->worker.drained || room->worker.slots < group.ranks || !Suits(group, room->worker)) continue;
+    by_earliest_.emplace_back(EarliestStart(*room, group.ranks, now), room);
+    const absl::Duration latest = LatestStart(*room, group.ranks, now);
+    if (latest != absl::InfiniteDuration()) by_latest_.emplace_back(latest, room);
+  }
+  std::make_heap(by_latest_.begin(), by_latest_.end(), std::greater<>());
+  // If no time is known, all are kept at once, in any order.
+  if (!by_latest_.empty()) std::sort(by_earliest_.begin(), by_earliest_.end(), std::greater<>());
+}
+
+// Rooms only fill up, so the time of a room only grows: the top of the heap is right as soon as its time is.
+absl::Duration KeptRooms::Latest(uint32_t ranks, absl::Duration now) {
+  while (!by_latest_.empty()) {
+    const auto [noted, room] = by_latest_.front();
+    const absl::Duration latest = LatestStart(*room, ranks, now);
+    if (latest == noted) return latest;
+    std::pop_heap(by_latest_.begin(), by_latest_.end(), std::greater<>());
+    by_latest_.pop_back();
+    if (latest == absl::InfiniteDuration()) continue;
+    by_latest_.emplace_back(latest, room);
+    std::push_heap(by_latest_.begin(), by_latest_.end(), std::greater<>());
+  }
+  return absl::InfiniteDuration();
+}
+
+std::vector<Room*> KeptRooms::Keep(const WaitingGroup& group, const Rooms& rooms, absl::Duration now) {
+  const bool first = !begun_;
+  if (first) Begin(group, rooms, now);
+  latest_ = Latest(group.ranks, now);
+  if (first && by_earliest_.empty()) {  // No worker is large enough.
+    for (const WorkerSet& set : SetsFor(group, rooms, /*open_only=*/false, /*good_only=*/false)) {
+      if (SumOf(set, &FreeWorker::slots) < group.ranks) continue;
+      for (const FreeWorker* worker : set) being_kept_.push_back(rooms.Find(worker->name));
+    }
+  }
+  while (!by_earliest_.empty() && (latest_ == absl::InfiniteDuration() || by_earliest_.back().first <= latest_)) {
+    being_kept_.push_back(by_earliest_.back().second);
+    by_earliest_.pop_back();
+  }
+  std::vector<Room*> new_ones;
+  size_t left = 0;
+  for (Room* room : being_kept_) {
+    const bool is_new = room->kept_for == nullptr;
+    if (!is_new && IsKeptWhole(*room)) continue;
+    if (is_new) new_ones.push_back(room);
+    if (is_new) room->kept_for = &group;
+    room->kept_ranks += group.ranks;
+    room->kept_until = std::max(room->kept_until, latest_);
+    being_kept_[left++] = room;
+  }
+  being_kept_.resize(left);
+  return new_ones;
+}
+
+Placer::Placer(Rooms& rooms, Instant now) : rooms_(rooms), now_(now) {
+  uint32_t index = 0;
+  for (Room* room : rooms.all()) {
+    room->index = index++;
+    if (room->worker.free == 0 || room->worker.drained) continue;
+    open_[room->worker.free].push_back(room->index);
+    open_slots_ += room->worker.free;
+  }
+}
+
+Placer::~Placer() {
+  for (const auto& [room, ranks] : taken_) room->worker.free += ranks;
+  if (!any_kept_) return;
+  for (Room* room : rooms_.all()) {
+    room->kept_for = nullptr;
+    room->kept_ranks = 0;
+    room->kept_until = -absl::InfiniteDuration();
+  }
+}
+
+// Takes the worker with the fewest free slots that are enough. Those that are avoided count only if `avoided_too`.
+const Room* Placer::BestFit(const WaitingGroup& group, bool avoided_too) const {
+  for (auto open = open_.lower_bound(group.ranks); open != open_.end(); ++open) {
+    for (const uint32_t index : open->second) {
+      const Room* room = rooms_.all()[index];
+      if (Suits(group, room->worker) && (avoided_too || !IsAvoided(group, room->worker))) return room;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<PlacedPart> Placer::Together(const WaitingGroup& group, bool avoided_too) const {
   // In a full cluster this spares the making of sets of thousands of workers.
+  if (open_slots_ < group.ranks) return {};
   uint64_t free = 0;
-  for (const Room& room : rooms) {
-    if (room.kept_for.empty() && !room.worker.drained && Suits(group, room.worker)) free += room.worker.free;
+  for (const auto& [slots, indexes] : open_) {
+    for (const uint32_t index : indexes) free += Suits(group, rooms_.all()[index]->worker) ? slots : 0;
   }
   if (free < group.ranks) return {};
   WorkerSet best;
-  for (const WorkerSet& set : SetsFor(group, rooms, /*open_only=*/true, /*good_only=*/!avoided_too)) {
+  for (const WorkerSet& set : SetsFor(group, rooms_, /*open_only=*/true, /*good_only=*/!avoided_too)) {
     WorkerSet chosen = Fewest(group.ranks, set);
     if (!chosen.empty() && (best.empty() || chosen.size() < best.size())) best = std::move(chosen);
   }
   return best.empty() ? std::vector<PlacedPart>() : Spread(group.ranks, best);
 }
 
-bool AnyAvoided(const WaitingGroup& group, const std::vector<Room>& rooms) {
-  return std::any_of(rooms.begin(), rooms.end(), [&](const Room& room) { return IsAvoided(group, room.worker); });
-}
-
-std::vector<PlacedPart> PartsFor(const WaitingGroup& group, std::vector<Room>& rooms) {
+std::vector<PlacedPart> Placer::PartsFor(const WaitingGroup& group) const {
   for (const bool avoided_too : {false, true}) {
-    if (avoided_too && !AnyAvoided(group, rooms)) break;
-    if (const Room* room = BestFit(group, rooms, avoided_too); room != nullptr) {
-      return {{room->worker.name, group.ranks}};
-    }
-    std::vector<PlacedPart> parts = PlaceTogether(group, rooms, avoided_too);
+    if (avoided_too && !rooms_.any_avoided() && group.unwanted.empty()) break;
+    if (const Room* room = BestFit(group, avoided_too); room != nullptr) return {{room->worker.name, group.ranks}};
+    std::vector<PlacedPart> parts = Together(group, avoided_too);
     if (!parts.empty()) return parts;
   }
   return {};
 }
 
-// The rooms by their workers' names. A group may be on thousands of workers.
-using RoomsByName = absl::flat_hash_map<absl::string_view, Room*>;
-
-RoomsByName ByName(std::vector<Room>& rooms) {
-  RoomsByName by_name;
-  for (Room& room : rooms) by_name[room.worker.name] = &room;
-  return by_name;
+void Placer::Take(const PlacedPart& part) {
+  Room& room = *rooms_.Find(part.worker);
+  std::vector<uint32_t>& from = open_.at(room.worker.free);
+  from.erase(std::lower_bound(from.begin(), from.end(), room.index));
+  if (from.empty()) open_.erase(room.worker.free);
+  room.worker.free -= part.ranks;
+  open_slots_ -= part.ranks;
+  taken_.emplace_back(&room, part.ranks);
+  if (room.worker.free == 0) return;
+  std::vector<uint32_t>& to = open_[room.worker.free];
+  to.insert(std::lower_bound(to.begin(), to.end(), room.index), room.index);
 }
 
-Placement Place(const WaitingGroup& group, std::vector<Room>& rooms, const RoomsByName& by_name) {
+// Takes rooms out of the open ones, because a group keeps them now.
+void Placer::Close(const std::vector<Room*>& kept) {
+  any_kept_ = any_kept_ || !kept.empty();
+  std::map<uint32_t, std::vector<uint32_t>> closed;  // As open_.
+  for (const Room* room : kept) {
+    if (room->worker.free > 0 && !room->worker.drained) closed[room->worker.free].push_back(room->index);
+  }
+  for (auto& [free, indexes] : closed) {
+    std::sort(indexes.begin(), indexes.end());
+    std::vector<uint32_t>& open = open_.at(free);
+    std::vector<uint32_t> left;
+    left.reserve(open.size());
+    std::set_difference(open.begin(), open.end(), indexes.begin(), indexes.end(), std::back_inserter(left));
+    open = std::move(left);
+    open_slots_ -= uint64_t{free} * indexes.size();
+    if (open.empty()) open_.erase(free);
+  }
+}
+
+Placement Placer::Place(const WaitingGroup& group) {
   Placement placement;
-  placement.parts = PartsFor(group, rooms);
-  if (placement.parts.empty()) return placement;
+  Refusal& refusal = RefusalFor(group);
+  if (refusal.refused == 0) placement.parts = PartsFor(group);
+  if (placement.parts.empty()) {
+    placement.lacks_slots = group.due;
+    placement.reason = Refuse(group, refusal);
+    if (!group.due) placement.reason = group.wait_why;
+    return placement;
+  }
+  ++placed_;
   // A group that is not due takes its slots too, so that no other group gets the slots for its next try.
-  for (const PlacedPart& part : placement.parts) by_name.at(part.worker)->worker.free -= part.ranks;
-  placement.site = by_name.at(placement.parts[0].worker)->worker.site;
+  for (const PlacedPart& part : placement.parts) Take(part);
+  if (!group.due) return {{}, "", group.wait_why};
+  placement.site = rooms_.Find(placement.parts[0].worker)->worker.site;
   const auto name = [](std::string* text, const PlacedPart& part) { absl::StrAppend(text, part.worker); };
   placement.reason = absl::StrCat("placed on worker", placement.parts.size() == 1 ? " " : "s ",
                                   absl::StrJoin(placement.parts, " and ", name), " at site ", placement.site);
-  if (!group.due) return {{}, "", group.wait_why};
   return placement;
 }
 
-// Keeps later groups off a room. The group has started at `latest` at the latest.
-void KeepRoom(const WaitingGroup& group, absl::Duration latest, Room& room) {
-  if (room.kept_for.empty()) room.kept_for = absl::StrCat("group ", group.group, " of ", group.job_id);
-  room.kept_ranks += group.ranks;
-  room.kept_until = std::max(room.kept_until, latest);
+Refusal& Placer::RefusalFor(const WaitingGroup& group) {
+  const bool as_last = last_ != nullptr && last_->ranks == group.ranks && last_->command == group.command &&
+                       last_->site == group.site && last_->job_id == group.job_id;
+  last_ = &group;
+  if (as_last) return *of_last_;
+  Needs needs = {group.ranks, group.site, group.command, rooms_.HasOwn(group.job_id) ? group.job_id : ""};
+  of_last_ = &refusals_[std::move(needs)];
+  return *of_last_;
 }
-
-// Keeps later groups off the workers for which this one waits. Returns when it has started at the latest.
-absl::Duration Keep(const WaitingGroup& group, std::vector<Room>& rooms, const RoomsByName& by_name) {
-  const auto is_large = [&group](const Room& room) {
-    return Suits(group, room.worker) && !room.worker.drained && room.worker.slots >= group.ranks;
-  };
-  absl::Duration latest = absl::InfiniteDuration();
-  bool any = false;
-  for (const Room& room : rooms) {
-    if (!is_large(room)) continue;
-    any = true;
-    latest = std::min(latest, LatestStart(room, group.ranks));
-  }
-  for (Room& room : rooms) {
-    if (is_large(room) && EarliestStart(room, group.ranks) <= latest) KeepRoom(group, latest, room);
-  }
-  if (any) return latest;
-  for (const WorkerSet& set : SetsFor(group, rooms, /*open_only=*/false, /*good_only=*/false)) {
-    if (SumOf(set, &FreeWorker::slots) < group.ranks) continue;
-    for (const FreeWorker* worker : set) KeepRoom(group, latest, *by_name.at(worker->name));
-  }
-  return latest;
-}
-
-// The answer for all groups with the same needs, once one of them could not be placed. Rooms only fill up while groups
-// are placed, so the others cannot be placed either. A queue often has thousands of groups of few kinds.
-struct Refusal {
-  absl::Duration latest;  // When the last one has started at the latest.
-  size_t refused = 0;
-  std::string reason;  // Of the last one.
-  size_t placed = 0;   // Number of groups that were placed before `reason` was made.
-};
-// The needs: ranks, site, whether the group is a command, and the job if some workers are only for it.
-using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
-using Refusals = std::map<Needs, Refusal>;
 
 // Says why the group waits, and keeps workers for it.
-std::string Refuse(const WaitingGroup& group, std::vector<Room>& rooms, const RoomsByName& by_name, Refusal& refusal,
-                   size_t placed, absl::Time now) {
+std::string Placer::Refuse(const WaitingGroup& group, Refusal& refusal) {
   // The reasons of the first two differ: before the second one there is a first one.
-  if (refusal.refused < 2 || refusal.placed != placed) refusal.reason = WhyItWaits(group, rooms, now);
-  // If nobody knows when the last one starts, the workers that are large enough are kept already, for good.
-  const bool keeps_more = refusal.refused == 0 || refusal.latest != absl::InfiniteDuration();
-  if (keeps_more) refusal.latest = Keep(group, rooms, by_name);
+  if (refusal.refused < 2 || refusal.placed != placed_) refusal.reason = WhyItWaits(group, rooms_, now_);
+  if (refusal.kept.keeps_more()) Close(refusal.kept.Keep(group, rooms_, now_.steady));
   ++refusal.refused;
-  refusal.placed = placed;
+  refusal.placed = placed_;
   return refusal.reason;
 }
 
@@ -202,40 +338,30 @@ uint64_t SumOf(const WorkerSet& workers, uint32_t FreeWorker::*slots) {
                          [slots](uint64_t sum, const FreeWorker* worker) { return sum + worker->*slots; });
 }
 
-std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
-                                   absl::Time now, Quotas quotas) {
-  std::vector<Room> rooms;
-  rooms.reserve(workers.size());
-  for (FreeWorker& worker : workers) {
-    std::vector<Occupant>& occupants = rooms.emplace_back(Room{std::move(worker)}).worker.occupants;
-    std::stable_sort(occupants.begin(), occupants.end(), [](const Occupant& a, const Occupant& b) {
-      return a.ends_in.value_or(absl::InfiniteDuration()) < b.ends_in.value_or(absl::InfiniteDuration());
-    });
-  }
-  const RoomsByName by_name = ByName(rooms);
-  std::set<std::string> with_own_workers;
-  for (const Room& room : rooms) with_own_workers.insert(room.worker.only_job);
-
+std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup* const> queue, Rooms& rooms, Instant now,
+                                   Quotas quotas) {
   std::vector<Placement> placements;
-  Refusals refusals;
-  size_t placed = 0;
+  placements.reserve(queue.size());
+  Placer placer(rooms, now);
   std::set<std::string> closed;  // Owners of whom a group waits because of their quota.
-  for (const WaitingGroup& group : queue) {
+  for (const WaitingGroup* group : queue) {
     Placement& placement = placements.emplace_back();
-    if (placement.reason = OverQuota(group, quotas, closed); !placement.reason.empty()) continue;
-    const bool has_own = with_own_workers.count(group.job_id) > 0;
-    const Needs needs = {group.ranks, group.site, group.command, has_own ? group.job_id : ""};
-    if (refusals.count(needs) == 0) placement = Place(group, rooms, by_name);
-    if (!placement.reason.empty()) {
-      ++placed;
-      if (const auto quota = quotas.find(group.owner); quota != quotas.end()) quota->second.used += group.ranks;
-      continue;
-    }
-    placement.lacks_slots = group.due;
-    placement.reason = Refuse(group, rooms, by_name, refusals[needs], placed, now);
-    if (!group.due) placement.reason = group.wait_why;
+    if (placement.reason = OverQuota(*group, quotas, closed); !placement.reason.empty()) continue;
+    const size_t placed = placer.placed();
+    placement = placer.Place(*group);
+    const auto quota = placer.placed() > placed ? quotas.find(group->owner) : quotas.end();
+    if (quota != quotas.end()) quota->second.used += group->ranks;
   }
   return placements;
+}
+
+std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
+                                   absl::Time now, Quotas quotas) {
+  Rooms rooms(std::move(workers));
+  std::vector<const WaitingGroup*> groups;
+  groups.reserve(queue.size());
+  for (const WaitingGroup& group : queue) groups.push_back(&group);
+  return PlaceGroups(groups, rooms, {now, absl::ZeroDuration()}, std::move(quotas));
 }
 
 }  // namespace hooke

@@ -13,6 +13,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "clocks/instant.h"
 
 namespace hooke {
 
@@ -20,7 +21,7 @@ namespace hooke {
 struct Occupant {
   std::string job_id;  // Empty: a job that nobody knows.
   uint32_t ranks = 0;
-  std::optional<absl::Duration> ends_in;  // An estimate. nullopt: there is none, and it may end at any time.
+  std::optional<absl::Duration> ends_at;  // Steady; an estimate. nullopt: there is none, and it may end at any time.
 };
 
 struct FreeWorker {
@@ -72,8 +73,11 @@ struct Placement {
   bool lacks_slots = false;  // The group waits because there is no room for it.
 };
 
+class Rooms;  // server/scheduling/room.h
+
 // Places the groups of `queue`, in which those that come first are ahead of the others. The result has one entry for
-// each of its groups. `now` is only for times in reasons.
+// each of its groups. Afterwards `rooms` are as they were: the caller puts in what starts. Wall time is only for times
+// in reasons.
 //
 // If a worker has room for all ranks of a group, the group goes to one worker. It is the one with the fewest free slots
 // that are enough (best fit; ties by name). Otherwise it goes to several workers of one site, which together take all
@@ -91,6 +95,9 @@ struct Placement {
 //
 // A group that would take more slots than its owner has left waits, and keeps nobody off any worker. Later groups of
 // that owner wait, too, unless the group alone is larger than the quota.
+std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup* const> queue, Rooms& rooms, Instant now,
+                                   Quotas quotas = {});
+// The same for a few groups and workers that nobody keeps. The steady time is 0.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
                                    absl::Time now, Quotas quotas = {});
 

@@ -46,42 +46,50 @@ std::string NameOf(const Occupant& occupant, const WaitingGroup& group) {
 
 // Says which occupants end first until so many slots are free: "; 4 more when mnist-3 ends, about ...". Empty if they
 // are too few.
-std::string MoreText(const WaitingGroup& group, std::vector<Occupant> occupants, uint64_t missing, absl::Time now) {
-  const auto order = [](const Occupant& of) {
-    return std::make_tuple(of.ends_in.value_or(absl::InfiniteDuration()), UINT32_MAX - of.ranks);
+std::string MoreText(const WaitingGroup& group, std::vector<Occupant> occupants, uint64_t missing, Instant now) {
+  const auto ends_at = [now](const Occupant& of) {
+    return of.ends_at.has_value() ? std::max(now.steady, *of.ends_at) : absl::InfiniteDuration();
   };
+  const auto order = [&ends_at](const Occupant& of) { return std::make_tuple(ends_at(of), UINT32_MAX - of.ranks); };
   absl::c_stable_sort(occupants, [&order](const Occupant& a, const Occupant& b) { return order(a) < order(b); });
   std::vector<std::string> names;
   uint64_t more = 0;
-  absl::Duration last = absl::ZeroDuration();
+  absl::Duration last = now.steady;
   for (const Occupant& occupant : occupants) {
     if (more >= missing) break;
     more += occupant.ranks;
-    last = std::max(last, occupant.ends_in.value_or(absl::InfiniteDuration()));
+    last = std::max(last, ends_at(occupant));
     const std::string name = NameOf(occupant, group);
     if (!absl::c_linear_search(names, name)) names.push_back(name);
   }
   if (more < missing) return "";
   return absl::StrCat("; ", more, " more when ", JoinedText(names), names.size() == 1 ? " ends" : " end",
                       last == absl::InfiniteDuration() ? "" : ", about ",
-                      last == absl::InfiniteDuration() ? "" : UtcText(Rounded(now, last)));
+                      last == absl::InfiniteDuration() ? "" : UtcText(Rounded(now.wall, last - now.steady)));
+}
+
+std::string KeeperText(const Room& room) {
+  return absl::StrCat("group ", room.kept_for->group, " of ", room.kept_for->job_id);
 }
 
 // For a group that one worker could run. Null: no worker is large enough.
-const Room* RoomToWaitFor(const WaitingGroup& group, const std::vector<Room>& rooms) {
+const Room* RoomToWaitFor(const WaitingGroup& group, const Rooms& rooms, absl::Duration now) {
+  using Order = std::tuple<absl::Duration, bool, uint32_t>;
   const Room* best = nullptr;
-  const auto order = [&group](const Room& of) {
-    return std::make_tuple(LatestStart(of, group.ranks), !of.kept_for.empty(), UINT32_MAX - of.worker.free);
-  };
-  for (const Room& room : rooms) {
-    if (!Suits(group, room.worker) || room.worker.drained || room.worker.slots < group.ranks) continue;
-    if (best == nullptr || order(room) < order(*best)) best = &room;
+  Order of_best;
+  for (const Room* room : rooms.all()) {
+    if (room->worker.drained || room->worker.slots < group.ranks || !Suits(group, room->worker)) continue;
+    const Order order = {LatestStart(*room, group.ranks, now), room->kept_for != nullptr,
+                         UINT32_MAX - room->worker.free};
+    if (best != nullptr && order >= of_best) continue;
+    best = room;
+    of_best = order;
   }
   return best;
 }
 
 // For a group that only several workers could run.
-std::string WhyTogether(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now) {
+std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant now) {
   WorkerSet best;
   for (const WorkerSet& set : SetsFor(group, rooms, /*open_only=*/false, /*good_only=*/false)) {
     const auto size = [](const WorkerSet& of) {
@@ -91,9 +99,9 @@ std::string WhyTogether(const WaitingGroup& group, const std::vector<Room>& room
   }
   if (best.empty()) {
     const Room* largest = nullptr;
-    for (const Room& room : rooms) {
-      if (!Suits(group, room.worker) || room.worker.drained) continue;
-      if (largest == nullptr || room.worker.slots > largest->worker.slots) largest = &room;
+    for (const Room* room : rooms.all()) {
+      if (room->worker.drained || !Suits(group, room->worker)) continue;
+      if (largest == nullptr || room->worker.slots > largest->worker.slots) largest = room;
     }
     return absl::StrCat(Needs(group), "; the largest worker that could run it, ", largest->worker.name, ", has ",
                         largest->worker.slots);
@@ -101,9 +109,9 @@ std::string WhyTogether(const WaitingGroup& group, const std::vector<Room>& room
   const uint64_t free = SumOf(best, &FreeWorker::free);
   std::string text =
       absl::StrCat(Needs(group), "; ", free, " free on ", best.size(), " workers of ", best.front()->site, " together");
-  for (const Room& room : rooms) {
-    const bool in_set = absl::c_any_of(best, [&room](const FreeWorker* worker) { return worker == &room.worker; });
-    if (in_set && !room.kept_for.empty()) return absl::StrCat(text, "; ", room.kept_for, " comes first");
+  for (const Room* room : rooms.all()) {
+    if (room->kept_for == nullptr || !absl::c_linear_search(best, &room->worker)) continue;
+    return absl::StrCat(text, "; ", KeeperText(*room), " comes first");
   }
   std::vector<Occupant> occupants;
   for (const FreeWorker* worker : best) absl::c_copy(worker->occupants, std::back_inserter(occupants));
@@ -112,18 +120,18 @@ std::string WhyTogether(const WaitingGroup& group, const std::vector<Room>& room
 
 }  // namespace
 
-std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now) {
-  if (rooms.empty()) return "no worker has joined";
+std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant now) {
+  if (rooms.all().empty()) return "no worker has joined";
   size_t at_site = 0, suitable = 0, drained = 0, for_others = 0;
   const Room* kept = nullptr;
-  for (const Room& room : rooms) {
-    const bool fits = SiteFits(group, room.worker);
+  for (const Room* room : rooms.all()) {
+    const bool fits = SiteFits(group, room->worker);
     at_site += fits ? 1 : 0;
-    for_others += !fits && (group.site.empty() || group.site == room.worker.site) ? 1 : 0;
-    if (!Suits(group, room.worker)) continue;
+    for_others += !fits && (group.site.empty() || group.site == room->worker.site) ? 1 : 0;
+    if (!fits || (group.command && !room->worker.allows_commands)) continue;
     ++suitable;
-    drained += room.worker.drained ? 1 : 0;
-    if (!room.kept_for.empty() && room.worker.free >= group.ranks) kept = &room;
+    drained += room->worker.drained ? 1 : 0;
+    if (room->kept_for != nullptr && room->worker.free >= group.ranks) kept = room;
   }
   if (at_site == 0 && for_others > 0) {
     return absl::StrCat(Needs(group), "; ",
@@ -141,12 +149,12 @@ std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms
   }
   if (kept != nullptr) {
     return absl::StrCat(Needs(group), "; the ", kept->worker.free, " free", OnText(group, kept->worker),
-                        kept->worker.free == 1 ? " is" : " are", " kept for ", kept->kept_for);
+                        kept->worker.free == 1 ? " is" : " are", " kept for ", KeeperText(*kept));
   }
-  const Room* room = RoomToWaitFor(group, rooms);
+  const Room* room = RoomToWaitFor(group, rooms, now.steady);
   if (room == nullptr) return WhyTogether(group, rooms, now);
   const std::string text = absl::StrCat(Needs(group), "; ", room->worker.free, " free", OnText(group, room->worker));
-  if (!room->kept_for.empty()) return absl::StrCat(text, "; ", room->kept_for, " comes first");
+  if (room->kept_for != nullptr) return absl::StrCat(text, "; ", KeeperText(*room), " comes first");
   return absl::StrCat(text, MoreText(group, room->worker.occupants, group.ranks - room->worker.free, now));
 }
 

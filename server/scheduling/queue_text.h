@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
+#include "clocks/instant.h"
 #include "server/scheduling/placement.h"
 #include "server/scheduling/room.h"
 
@@ -17,7 +17,7 @@ namespace hooke {
 // Returns why no room has slots for the group. Example: "needs 8 slots at hpc; 4 free on w1; 4 more when mnist-3 ends,
 // about 2026-11-22T14:20:00Z". The rooms are as the groups ahead have left them. A time is there only if each end that
 // the group waits for has an estimate. It is rounded, because estimates change all the time.
-std::string WhyItWaits(const WaitingGroup& group, const std::vector<Room>& rooms, absl::Time now);
+std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant now);
 
 // Returns why the group waits for the quota of its owner: "needs 4 slots; anna uses 6 of 8 slots".
 std::string QuotaText(const WaitingGroup& group, uint64_t used, uint64_t limit);

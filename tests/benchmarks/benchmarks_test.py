@@ -305,7 +305,7 @@ class Asked(unittest.TestCase):
             return {"kind": "tick", "p99_ms": p99}
 
         self.assertEqual(scheduling.missed([row(1), row(49.9)]), [])
-        self.assertEqual(scheduling.missed([row(1), row(50.0)]), ["tick: p99 is 50.00 ms; asked is less than 50 ms"])
+        self.assertEqual(scheduling.missed([row(1), row(50.0)]), ["tick: p99 is 50.00 ms of CPU time; asked is less than 50 ms"])
 
     def test_coordinator(self):
         def missed(cpu, scrape=0.1):
