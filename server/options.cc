@@ -68,24 +68,8 @@ void AddAddresses(Command& command, ServerCommandLine& options) {
       .Type("HOST:PORT");
 }
 
-}  // namespace
-
-ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home) {
-  ServerCommandLine options;
-  ServerOptions& server = options.server;
-  server.version = HOOKE_VERSION;
-  if (!home.empty()) server.state_dir = home + "/.hooke/server";
-
-  Command command("hooke-server",
-                  "Holds the parameters that groups share. The first server of a cluster is also its coordinator.");
-  command.ShowDefaults();
-  command.Version(absl::StrCat("hooke-server ", HOOKE_VERSION));
-  AddAddresses(command, options);
-  command.Add("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
-      .Type("FOLDER");
-  command.Add("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving").Type("FILE");
-  command.Add("--snapshot-interval", server.snapshot_interval, "Changed centers are written to disk so often")
-      .Check(CheckDuration());
+// Adds the flags that say what the coordinator does with jobs that wait or run.
+void AddJobs(Command& command, ServerOptions& server) {
   command.Add("--lease", server.lease, "A worker silent for so long is lost: its groups start again elsewhere")
       .Check(CheckDuration({absl::Seconds(5), absl::Hours(24), "5s to 24h: heartbeats come each second"}));
   command
@@ -109,6 +93,27 @@ ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std:
            "Of jobs with one priority, those of the owner come first who has used the least; use counts half after so "
            "long")
       .Check(CheckDuration({absl::Minutes(1), absl::Hours(24 * 365), "one like 24h, from 1m to 8760h"}));
+}
+
+}  // namespace
+
+ParsedCommandLine ParseCommandLine(int argc, const char* const* argv, const std::string& home) {
+  ServerCommandLine options;
+  ServerOptions& server = options.server;
+  server.version = HOOKE_VERSION;
+  if (!home.empty()) server.state_dir = home + "/.hooke/server";
+
+  Command command("hooke-server",
+                  "Holds the parameters that groups share. The first server of a cluster is also its coordinator.");
+  command.ShowDefaults();
+  command.Version(absl::StrCat("hooke-server ", HOOKE_VERSION));
+  AddAddresses(command, options);
+  command.Add("--state-dir", server.state_dir, "Folder for jobs, logs and snapshots, of this server alone")
+      .Type("FOLDER");
+  command.Add("--ready-file", options.ready_file, "Write HOST:PORT to this file when serving").Type("FILE");
+  command.Add("--snapshot-interval", server.snapshot_interval, "Changed centers are written to disk so often")
+      .Check(CheckDuration());
+  AddJobs(command, server);
   command
       .Add("--finished-jobs-max", server.finished_jobs_max,
            "Jobs that have ended and are kept; of more, those that ended first are forgotten with their centers")

@@ -23,27 +23,41 @@ TEST(OptionsTest, HasDefaults) {
             "state-dir=/home/user/.hooke/server "
             "ready-file= "
             "snapshot-interval=30s "
-            "lease=10s hold-after=3 owner-slots= fair-share-half-life=24h finished-jobs-max=1000 keep-jobs=inf "
+            "lease=10s resize-after=30s hold-after=3 owner-slots= fair-share-half-life=24h finished-jobs-max=1000 "
+            "keep-jobs=inf "
             "keep-bytes=0 files-max-bytes=1073741824 "
             "files-total-bytes=10737418240 max-message-bytes=16777216 max-center-bytes=8589934592 log-level=info");
 }
 
 // Every flag reaches its option.
 TEST(OptionsTest, ReadsEveryFlag) {
-  const ParsedCommandLine parsed =
-      Parse({"--listen=0.0.0.0:0",    "--advertise=node:1",        "--coordinator=c:7411",
-             "--token-file=/t",       "--metrics=[::]:9",          "--state-dir=/s",
-             "--ready-file=/r",       "--snapshot-interval=1m30s", "--lease=5s",
-             "--hold-after=0",        "--owner-slots=8,anna=16",   "--fair-share-half-life=1h",
-             "--finished-jobs-max=7", "--keep-jobs=720h",          "--keep-bytes=1000",
-             "--files-max-bytes=11",  "--files-total-bytes=12",    "--max-message-bytes=200000",
-             "--max-center-bytes=5",  "--log-level=warning"});
+  const ParsedCommandLine parsed = Parse({"--listen=0.0.0.0:0",
+                                          "--advertise=node:1",
+                                          "--coordinator=c:7411",
+                                          "--token-file=/t",
+                                          "--metrics=[::]:9",
+                                          "--state-dir=/s",
+                                          "--ready-file=/r",
+                                          "--snapshot-interval=1m30s",
+                                          "--lease=5s",
+                                          "--resize-after=7s",
+                                          "--hold-after=0",
+                                          "--owner-slots=8,anna=16",
+                                          "--fair-share-half-life=1h",
+                                          "--finished-jobs-max=7",
+                                          "--keep-jobs=720h",
+                                          "--keep-bytes=1000",
+                                          "--files-max-bytes=11",
+                                          "--files-total-bytes=12",
+                                          "--max-message-bytes=200000",
+                                          "--max-center-bytes=5",
+                                          "--log-level=warning"});
   ASSERT_TRUE(parsed.run.has_value()) << parsed.text;
   EXPECT_EQ(Describe(*parsed.run),
             "listen=0.0.0.0:0 advertise=node:1 coordinator=c:7411 token-file=/t metrics=[::]:9 dashboard= state-dir=/s "
             "ready-file=/r "
             "snapshot-interval=1m30s "
-            "lease=5s hold-after=0 owner-slots=8,anna=16 fair-share-half-life=1h finished-jobs-max=7 "
+            "lease=5s resize-after=7s hold-after=0 owner-slots=8,anna=16 fair-share-half-life=1h finished-jobs-max=7 "
             "keep-jobs=720h keep-bytes=1000 files-max-bytes=11 "
             "files-total-bytes=12 max-message-bytes=200000 max-center-bytes=5 "
             "log-level=warning");

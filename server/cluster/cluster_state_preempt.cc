@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/scheduling/preemption.h"
@@ -53,11 +55,17 @@ bool ClusterState::AnyMayLeaveFor(uint32_t priority) const {
 // Slots of groups that are being stopped count as free: these groups end soon anyway.
 std::vector<FreeWorker> ClusterState::WorkersForEvictions(Instant now) const {
   std::vector<FreeWorker> workers;
+  workers.reserve(workers_.size());
+  // A hash table, because a large cluster has tens of thousands of occupants.
+  absl::flat_hash_map<absl::string_view, const JobRecord*> jobs;
+  jobs.reserve(jobs_.size());
+  for (const auto& [number, job] : jobs_) jobs[job.record.job_id] = &job.record;
   for (const auto& [name, worker] : workers_) {
     if (!IsAlive(worker, now)) continue;
     uint64_t used = 0;
     for (const auto& [key, ranks] : worker.occupants) {
-      const JobRecord* job = Find(key.job_id);
+      const auto found = jobs.find(key.job_id);
+      const JobRecord* job = found == jobs.end() ? nullptr : found->second;
       const bool stays = job != nullptr && !HasEnded(job->state) && key.group < job->groups.size() &&
                          job->groups[key.group].incarnation == key.incarnation &&
                          IsPlaced(job->groups[key.group].state);

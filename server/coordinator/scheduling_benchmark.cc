@@ -31,9 +31,10 @@ struct Sizes {
   uint32_t workers = 10000;
   uint32_t slots = 8;
   uint32_t jobs = 1000;
-  uint32_t groups = 25;  // Of a job.
-  uint32_t ranks = 4;    // Of a group.
-  uint32_t ends = 2000;  // Groups that end.
+  uint32_t groups = 25;      // Of a job.
+  uint32_t ranks = 4;        // Of a group.
+  uint32_t ends = 2000;      // Groups that end.
+  bool preemptible = false;  // Groups leave for jobs of higher priority.
 };
 
 double Milliseconds(clockid_t clock) {
@@ -69,7 +70,7 @@ class Simulation {
       v1::SubmitRequest request = ExampleSubmission(absl::StrCat("s", i), {sizes_.groups, sizes_.ranks});
       request.mutable_job()->set_priority(i % 3);
       request.mutable_job()->set_owner(absl::StrCat("user", i % 20));
-      request.mutable_job()->set_preemptible(false);  // Nobody here obeys an order to leave.
+      request.mutable_job()->set_preemptible(sizes_.preemptible);
       request.mutable_job()->mutable_groups()->set_site(i % 4 == 0 ? "hpc" : "");
       Measure("submit", [&] {
         const auto submission = state_.BeginSubmit(request, now_);
@@ -77,6 +78,7 @@ class Simulation {
         for (const JobRecord& job : Take().submissions) state_.EndSubmit(job, true, now_);
       });
       Take();
+      LeaveAll();
       Step();
     }
     std::mt19937 random(1);
@@ -87,6 +89,7 @@ class Simulation {
       running_.pop_back();
       used_[run.worker] -= sizes_.ranks;
       Measure("end", [&] { Send(run.worker, EndOf(run)); });
+      LeaveAll();
       Step();
     }
     return fault_;
@@ -148,6 +151,25 @@ class Simulation {
     Send(run.worker, message);
   }
 
+  // Ends the groups that were told to leave for jobs of higher priority.
+  void LeaveAll() {
+    while (!leaving_.empty()) {
+      const GroupKey key = leaving_.back();
+      leaving_.pop_back();
+      const auto is_it = [&key](const Started& run) { return run.key == key; };
+      const auto found = std::find_if(running_.begin(), running_.end(), is_it);
+      if (found == running_.end()) continue;
+      const Started run = *found;
+      running_.erase(found);
+      used_[run.worker] -= sizes_.ranks;
+      v1::WorkerMessage message;
+      v1::GroupEnded& ended = *Event(message, run.key, run.next_event).mutable_ended();
+      ended.set_code(static_cast<int32_t>(absl::StatusCode::kCancelled));
+      ended.set_message("left");
+      Measure("leave", [&] { Send(run.worker, message); });
+    }
+  }
+
   static v1::WorkerMessage EndOf(const Started& run) {
     v1::WorkerMessage message;
     Event(message, run.key, run.next_event).mutable_ended()->set_ok(true);
@@ -176,6 +198,7 @@ class Simulation {
       state_.ServerDialed(dial, FakeServerAnswers(dial.address), now_);
     }
     for (const Effects::Command& command : effects.commands) {
+      if (command.command.has_stop()) leaving_.push_back(KeyOf(command.command.stop().group()));
       if (!command.command.has_start()) continue;
       const v1::GroupStart& start = command.command.start().group();
       const uint32_t worker = worker_of_.at(command.session);
@@ -202,6 +225,7 @@ class Simulation {
   std::vector<SessionId> session_of_;  // By worker.
   std::vector<uint32_t> used_;         // Slots, by worker.
   std::vector<Started> running_;
+  std::vector<GroupKey> leaving_;
   uint64_t second_ = 0;
   std::map<std::string, std::vector<double>> wall_ms_, cpu_ms_;
   std::string fault_;
@@ -244,6 +268,7 @@ int main(int argc, char** argv) try {
   program.Add("--groups", sizes.groups, "Groups of a job");
   program.Add("--ranks", sizes.ranks, "Ranks of a group, at most as many as slots");
   program.Add("--ends", sizes.ends, "Groups that end");
+  program.Add("--preemptible", sizes.preemptible, "Groups leave for jobs of higher priority");
   const hooke::Parsed parsed = program.Parse(argc, argv);
   return parsed.ok() ? hooke::Main(sizes) : parsed.Print();
 } catch (const std::exception& error) {

@@ -27,26 +27,35 @@ class Planner {
  public:
   Planner(absl::Span<const FreeWorker> workers, absl::Span<const RunningGroup> running)
       : workers_(workers), running_(running), leaves_(running.size(), false) {
-    for (const FreeWorker& worker : workers) room_[worker.name] = worker.drained ? 0 : worker.free;
+    index_of_.reserve(workers.size());
+    for (const FreeWorker& worker : workers) {
+      index_of_[worker.name] = on_worker_.size();
+      on_worker_.push_back({worker.drained ? 0 : worker.free, {}});
+    }
     for (size_t i = 0; i < running.size(); ++i) {
       const RunningGroup& group = running[i];
       for (const PlacedPart& part : group.parts) {
-        const auto room = room_.find(part.worker);
-        if (room == room_.end()) continue;
-        if (group.leaving) room->second += part.ranks;
-        if (group.preemptible && !group.leaving) on_worker_[part.worker].push_back({i, part.ranks});
+        const auto found = index_of_.find(part.worker);
+        if (found == index_of_.end()) continue;
+        OnWorker& worker = on_worker_[found->second];
+        if (group.leaving) worker.room += part.ranks;
+        if (group.preemptible && !group.leaving) worker.parts.push_back({i, group.priority, part.ranks});
       }
     }
   }
 
   // Makes room for the group. Returns who leaves for it; perhaps nobody.
   std::vector<size_t> MakeRoom(const HinderedGroup& waiting) {
+    Needs needs = {waiting.group.ranks, waiting.group.site, waiting.group.command, waiting.group.job_id};
+    const auto [in_vain, is_new] = in_vain_.try_emplace(std::move(needs), waiting.priority);
+    if (!is_new && waiting.priority <= in_vain->second) return {};
     std::optional<Plan> best;
     bool large = false;
-    for (const FreeWorker& worker : workers_) {
-      if (worker.drained || !Suits(waiting.group, worker)) continue;
-      if (worker.slots < waiting.group.ranks) continue;
+    for (size_t i = 0; i < workers_.size(); ++i) {
+      const FreeWorker& worker = workers_[i];
+      if (worker.slots < waiting.group.ranks || worker.drained || !Suits(waiting.group, worker)) continue;
       large = true;
+      if (!MayBeBetter(waiting, on_worker_[i], best)) continue;
       Consider(waiting, {&worker}, best);
       if (best.has_value() && best->victims.empty()) break;
     }
@@ -57,28 +66,58 @@ class Planner {
       }
       for (WorkerSet& set : WorkersTogether(suitable)) Consider(waiting, std::move(set), best);
     }
-    if (!best.has_value()) return {};
+    if (!best.has_value()) {
+      in_vain->second = std::max(in_vain->second, waiting.priority);
+      return {};
+    }
+    in_vain_.erase(in_vain);
     Take(*best, waiting.group.ranks);
+    // A victim may give up slots on other workers, too.
+    if (!best->victims.empty()) in_vain_.clear();
     return best->victims;
   }
 
  private:
+  // A part of a preemptible group.
   struct Part {
     size_t group = 0;
+    uint32_t priority = 0;
     uint32_t ranks = 0;
   };
+  struct OnWorker {
+    uint64_t room = 0;  // Slots that are or become free.
+    std::vector<Part> parts;
+  };
+  // Ranks, site, whether the group is a command, and its job, for which some workers may be.
+  using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
+
+  // What makes a plan better than another: nobody leaves, then the priorities, then the slots of those that leave.
+  using Cost = std::tuple<bool, uint32_t, uint64_t>;
+  static Cost CostOf(const Plan& plan) { return {!plan.victims.empty(), plan.highest, plan.ranks}; }
+
+  // Returns false if no plan for this worker alone is better than `best`. That spares most of the plans.
+  bool MayBeBetter(const HinderedGroup& waiting, const OnWorker& worker, const std::optional<Plan>& best) const {
+    if (worker.room >= waiting.group.ranks) return true;
+    uint64_t room = worker.room;
+    uint32_t lowest = UINT32_MAX;
+    for (const Part& part : worker.parts) {
+      if (part.priority >= waiting.priority || leaves_[part.group]) continue;
+      room += part.ranks;
+      lowest = std::min(lowest, part.priority);
+    }
+    if (room < waiting.group.ranks) return false;
+    return !best.has_value() || Cost{true, lowest, waiting.group.ranks - worker.room} < CostOf(*best);
+  }
 
   // Replaces `best` by the plan for these workers if that one is better.
   void Consider(const HinderedGroup& waiting, WorkerSet workers, std::optional<Plan>& best) const {
     uint64_t room = 0;
     std::map<size_t, uint64_t> slots_of;  // Candidates, and their slots on these workers.
     for (const FreeWorker* worker : workers) {
-      room += room_.at(worker->name);
-      const auto parts = on_worker_.find(worker->name);
-      if (parts == on_worker_.end()) continue;
-      for (const Part& part : parts->second) {
-        if (!leaves_[part.group] && running_[part.group].priority < waiting.priority)
-          slots_of[part.group] += part.ranks;
+      const OnWorker& on_worker = on_worker_[index_of_.at(worker->name)];
+      room += on_worker.room;
+      for (const Part& part : on_worker.parts) {
+        if (!leaves_[part.group] && part.priority < waiting.priority) slots_of[part.group] += part.ranks;
       }
     }
     std::vector<std::pair<size_t, uint64_t>> candidates(slots_of.begin(), slots_of.end());
@@ -109,8 +148,7 @@ class Planner {
       plan.highest = std::max(plan.highest, running_[group].priority);
       for (const PlacedPart& part : running_[group].parts) plan.ranks += part.ranks;
     }
-    const auto cost = [](const Plan& of) { return std::make_tuple(!of.victims.empty(), of.highest, of.ranks); };
-    if (!best.has_value() || cost(plan) < cost(*best)) best = std::move(plan);
+    if (!best.has_value() || CostOf(plan) < CostOf(*best)) best = std::move(plan);
   }
 
   // Notes that the victims leave, and that the waiting group gets its slots.
@@ -118,11 +156,13 @@ class Planner {
     for (const size_t victim : plan.victims) {
       leaves_[victim] = true;
       for (const PlacedPart& part : running_[victim].parts) {
-        if (const auto room = room_.find(part.worker); room != room_.end()) room->second += part.ranks;
+        if (const auto found = index_of_.find(part.worker); found != index_of_.end()) {
+          on_worker_[found->second].room += part.ranks;
+        }
       }
     }
     for (const FreeWorker* worker : plan.workers) {
-      uint64_t& room = room_.at(worker->name);
+      uint64_t& room = on_worker_[index_of_.at(worker->name)].room;
       const uint64_t taken = std::min(room, ranks);
       room -= taken;
       ranks -= taken;
@@ -131,9 +171,11 @@ class Planner {
 
   const absl::Span<const FreeWorker> workers_;
   const absl::Span<const RunningGroup> running_;
-  std::vector<bool> leaves_;                                             // By group: it was chosen.
-  absl::flat_hash_map<absl::string_view, uint64_t> room_;                // By worker: slots that are or become free.
-  absl::flat_hash_map<absl::string_view, std::vector<Part>> on_worker_;  // By worker: its preemptible groups.
+  std::vector<bool> leaves_;  // By group: it was chosen.
+  absl::flat_hash_map<absl::string_view, size_t> index_of_;
+  std::vector<OnWorker> on_worker_;  // As `workers_`.
+  // Needs for which there was no plan, and the highest priority for which there was none.
+  std::map<Needs, uint32_t> in_vain_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@ Jobs have priorities, sites and estimates. There are no sockets, threads, disks 
 - submit: a job is checked, queued and placed.
 - end: the end of a group, and what starts in its place.
 - tick: what is due each 100 ms.
+- leave, with --preemptible: the end of a group that made room for a job of higher priority, and what starts in its place.
 
 No slot may be given out twice. Asked: the p99 of each kind is under 50 ms of CPU time; otherwise the exit code is 1. On a machine that does nothing
 else, a decision takes as long as its CPU time.
@@ -35,6 +36,7 @@ def parse():
     parser.add_argument("--groups", type=int, default=25, help="of a job (default 25)")
     parser.add_argument("--ranks", type=int, default=4, help="of a group (default 4)")
     parser.add_argument("--ends", type=int, default=2000, help="groups that end (default 2000)")
+    parser.add_argument("--preemptible", action="store_true", help="groups leave for jobs of higher priority, which are more decisions")
     return parser.parse_args()
 
 
@@ -60,6 +62,7 @@ def main():
     arguments = parse()
     command = [os.path.join(arguments.programs, "scheduling_benchmark")]
     command += [f"--{name}={getattr(arguments, name)}" for name in ("workers", "slots", "jobs", "groups", "ranks", "ends")]
+    command += ["--preemptible"] if arguments.preemptible else []
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900)
     if result.returncode:
         sys.exit(f"FAILED: {result.stderr.strip()}")

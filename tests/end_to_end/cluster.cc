@@ -114,34 +114,39 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(const ClusterOptions& op
   return cluster;
 }
 
+absl::Status Cluster::Add(std::vector<Daemon>& daemons, const std::string& name, std::vector<std::string> argv,
+                          const std::vector<std::string>& flags) {
+  Daemon daemon;
+  daemon.name = name;
+  daemon.ready_file = absl::StrCat(folder_, "/", name, ".ready");
+  argv[0] = absl::StrCat(programs_, "/", argv[0]);
+  argv.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
+  argv.push_back(absl::StrCat("--ready-file=", daemon.ready_file));
+  if (!token_file_.empty()) argv.push_back("--token-file=" + token_file_);
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  daemon.argv = std::move(argv);
+  daemon.output = std::make_shared<Output>();
+  daemons.push_back(std::move(daemon));
+  return Launch(daemons.back());
+}
+
+absl::Status Cluster::AddWorker(int slots, const std::vector<std::string>& flags) {
+  const size_t i = workers_.size();
+  return Add(workers_, absl::StrCat("worker", i),
+             {"hooke-worker", "--coordinator=" + servers_[0].address, absl::StrCat("--name=w", i),
+              absl::StrCat("--slots=", slots), absl::StrCat("--site=site", i)},
+             flags);
+}
+
 absl::Status Cluster::StartDaemons(const ClusterOptions& options) {
-  const auto add = [&](std::vector<Daemon>& daemons, const std::string& name, std::vector<std::string> argv,
-                       const std::vector<std::string>& flags) {
-    Daemon daemon;
-    daemon.name = name;
-    daemon.ready_file = absl::StrCat(folder_, "/", name, ".ready");
-    argv[0] = absl::StrCat(programs_, "/", argv[0]);
-    argv.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
-    argv.push_back(absl::StrCat("--ready-file=", daemon.ready_file));
-    if (!token_file_.empty()) argv.push_back("--token-file=" + token_file_);
-    argv.insert(argv.end(), flags.begin(), flags.end());
-    daemon.argv = std::move(argv);
-    daemon.output = std::make_shared<Output>();
-    daemons.push_back(std::move(daemon));
-    return Launch(daemons.back());
-  };
   for (int i = 0; i < options.servers; ++i) {
     std::vector<std::string> argv = {"hooke-server", absl::StrCat("--listen=", options.host, ":0")};
     if (i > 0) argv.push_back("--coordinator=" + servers_[0].address);
-    if (absl::Status status = add(servers_, absl::StrCat("server", i), argv, options.server_flags); !status.ok())
+    if (absl::Status status = Add(servers_, absl::StrCat("server", i), argv, options.server_flags); !status.ok())
       return status;
   }
   for (int i = 0; i < options.workers; ++i) {
-    std::vector<std::string> argv = {"hooke-worker", "--coordinator=" + servers_[0].address,
-                                     absl::StrCat("--name=w", i), absl::StrCat("--slots=", options.slots),
-                                     absl::StrCat("--site=site", i)};
-    if (absl::Status status = add(workers_, absl::StrCat("worker", i), argv, options.worker_flags); !status.ok())
-      return status;
+    if (absl::Status status = AddWorker(options.slots, options.worker_flags); !status.ok()) return status;
   }
   coordinator_ = v1::Coordinator::NewStub(
       OpenChannel(servers_[0].address, grpc::ChannelArguments(), ClusterToken(options.token).ForCalls()));

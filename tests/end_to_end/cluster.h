@@ -46,6 +46,8 @@ class Cluster {
   const std::string& server_address(int index) const { return servers_[index].address; }
   std::string server_folder(int index) const;
 
+  // Starts another worker, and waits until it is ready.
+  absl::Status AddWorker(int slots, const std::vector<std::string>& flags = {});
   // Sends a signal to a daemon.
   void SignalServer(int index, int signal);
   void SignalWorker(int index, int signal);
@@ -87,6 +89,8 @@ class Cluster {
   struct Daemon;
 
   Cluster() = default;
+  absl::Status Add(std::vector<Daemon>& daemons, const std::string& name, std::vector<std::string> argv,
+                   const std::vector<std::string>& flags);
   absl::Status Launch(Daemon& daemon);
   absl::Status StartDaemons(const ClusterOptions& options);
   absl::Status AwaitNodes(size_t nodes) const;

@@ -103,6 +103,40 @@ TEST_F(ScaleTest, RoundsGoOnWithTheGroupsThatAreThere) {
   }
 }
 
+// A worker joins, and the job grows. The worker is killed, and the job shrinks. No user says a word.
+TEST_F(ScaleTest, FollowsTheRoom) {
+  ClusterOptions options;
+  options.workers = 1;
+  options.server_flags = {"--resize-after=2s", "--lease=5s"};
+  auto cluster = Cluster::Start(options);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  cluster_ = *std::move(cluster);
+  ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 4000, 1).ok());
+  ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 500, 2).ok());
+  JobText job;
+  job.data = cluster_->folder();
+  job.epochs = 150;
+  job.kinds = "{count: 1, ranks: 2, min: 1, max: 3}";
+  const auto id = cluster_->Submit(ToYaml(job));
+  ASSERT_TRUE(id.ok()) << id.status();
+  id_ = *id;
+  AwaitGroups(1, 50);
+  ASSERT_TRUE(cluster_->AddWorker(4).ok());
+  AwaitGroups(3, 50);
+  cluster_->SignalWorker(1, SIGKILL);
+  AwaitGroups(1, 50);
+  const ProgramResult refused = cluster_->Hooke({"scale", id_, "--groups=4"});
+  EXPECT_NE(refused.status, 0);
+  EXPECT_THAT(refused.output, HasSubstr("4 groups; the job file allows 1 to 3"));
+  ExpectSuccess();
+  const std::string log = cluster_->Log(id_);
+  EXPECT_THAT(log, HasSubstr("grows from 1 to 3 groups: the cluster has room"));
+  EXPECT_THAT(log, HasSubstr("shrinks from 3 to 1 group: the cluster has had no room for 2 of them for"));
+  const auto end = cluster_->Status(id_);
+  EXPECT_EQ(end->generation(), 3u) << log;
+  EXPECT_NEAR(end->center().epoch(), 150, 1e-9);
+}
+
 // A group that is killed, so that it cannot leave, and a server that dies meanwhile and comes back do not hold up the
 // change.
 TEST_F(ScaleTest, FaultsDuringTheChange) {
