@@ -33,8 +33,9 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 KillWait=10
 NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port=6821 CPUs={cpus}
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=6822 CPUs={cpus}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{partitions}
 """
+PARTITIONS = "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
 
 
 def missing():
@@ -46,14 +47,15 @@ def missing():
 
 
 class SlurmCluster:
-    """Two nodes of `cpus` CPUs each. `environment` is that of its commands and daemons."""
+    """Two nodes of `cpus` CPUs each. `partitions` has lines of slurm.conf. `environment` is that of its commands and daemons."""
 
-    def __init__(self, folder, cpus):
+    def __init__(self, folder, cpus, partitions=PARTITIONS):
         self.folder, self.daemons = pathlib.Path(folder), []
         self.folder.chmod(0o755)
         (self.folder / "state").mkdir()
         configuration = self.folder / "slurm.conf"
-        configuration.write_text(CONFIGURATION.format(host=socket.gethostname().split(".")[0], folder=folder, cpus=cpus))
+        host = socket.gethostname().split(".")[0]
+        configuration.write_text(CONFIGURATION.format(host=host, folder=folder, cpus=cpus, partitions=partitions))
         self.environment = {**os.environ, "SLURM_CONF": str(configuration)}
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -68,10 +70,10 @@ class SlurmCluster:
             self.daemon("slurmd", "-D", "-N", node)
         self.wait_for("two idle nodes", lambda: self.call("sinfo", "-h", "-o", "%T %D", check=False).split() == ["idle", "2"])
 
-    def daemon(self, *command, **more):
-        """Starts a daemon, which `stop` ends, and returns it."""
-        with open(self.folder / f"{pathlib.Path(command[0]).name}.log", "ab") as log:
-            process = subprocess.Popen(command, env={**self.environment, **more}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    def daemon(self, *command, log=None, **more):
+        """Starts a daemon, which `stop` ends, and returns it. By default its log has the name of its program."""
+        with open(self.folder / f"{log or pathlib.Path(command[0]).name}.log", "ab") as file:
+            process = subprocess.Popen(command, env={**self.environment, **more}, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         self.daemons.append(process)
         return process
 
@@ -95,8 +97,8 @@ class SlurmCluster:
         """Returns what Slurm says of a job, key -> value."""
         return dict(word.split("=", 1) for word in self.call("scontrol", "show", "job", job_id).split() if "=" in word)
 
-    def wait_for(self, what, condition, seconds=START_SECONDS):
-        return polling.wait_for(what, condition, seconds, self.logs)
+    def wait_for(self, what, condition, seconds=START_SECONDS, pause=0.1):
+        return polling.wait_for(what, condition, seconds, self.logs, pause)
 
     def logs(self):
         return "".join(f"\n== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.folder.glob("*.log")))

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import slurm_fixture  # noqa: E402
-from slurm_fixture import ADDRESS, CPUS, JOB, PROGRAMS, WAITING_JOB  # noqa: E402
+from slurm_fixture import CPUS, JOB, WAITING_JOB  # noqa: E402
 
 JOBS = 50
 SEED = 20261127
@@ -18,27 +18,6 @@ ONE_GROUP = WAITING_JOB.replace("count: 2", "count: 1")
 
 
 class Site(slurm_fixture.SlurmTestCase):
-    def agent(self, *flags):
-        """Starts the agent of site hpc. Its batch jobs' workers end 3 s after their last group."""
-        process = self.slurm.daemon(
-            str(PROGRAMS / "hooke-worker"),
-            "--slurm",
-            f"--coordinator={ADDRESS}",
-            f"--token-file={self.token}",
-            "--site=hpc",
-            "--allow-commands",
-            f"--state-dir={self.folder}/agent",
-            "--exit-idle=3s",
-            *flags,
-            TMPDIR=str(self.temporary),
-        )
-        self.before = sorted([*self.before, "hooke-worker"])
-        return process
-
-    def queue(self):
-        """Returns Slurm's queue: id -> state."""
-        return dict(line.split() for line in self.slurm.call("squeue", "--noheader", "--format=%i %T").splitlines())
-
     def gets_a_batch_job(self, job_id):
         self.wait_for(f"Slurm has a batch job of {job_id}", lambda: f"hooke-{job_id}" in self.slurm.call("squeue", "--noheader", "--format=%j").split())
 
