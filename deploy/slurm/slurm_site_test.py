@@ -74,7 +74,7 @@ class Site(slurm_fixture.SlurmTestCase):
     def runs_one(self, job_id):
         self.wait_for(f"{job_id} runs", lambda: self.job(job_id)["groups"][0]["state"] in ("starting", "running"))
 
-    def test_another_agent_goes_on(self):
+    def test_an_agent_that_is_started_again_goes_on(self):
         agent = self.agent("--sbatch=--hold")
         job_id = self.submit(WAITING_JOB)
         self.wait_for("two batch jobs", lambda: len(self.queue()) == 2)
@@ -82,10 +82,10 @@ class Site(slurm_fixture.SlurmTestCase):
         agent.kill()
         agent.wait()
         self.before.remove("hooke-worker")
-        # The coordinator takes another agent only when the first has been silent for a while. Until then the second one waits.
+        # It is the same agent. Another one would have to wait until this one was silent for 90 s.
         ready = self.folder / "ready"
         self.agent(f"--ready-file={ready}")
-        self.wait_for("the second agent is accepted", ready.exists)
+        self.wait_for("the agent is accepted again", ready.exists, seconds=60)
         for held in first:
             self.slurm.call("scontrol", "release", held)
         self.runs(job_id, 1)
