@@ -61,7 +61,8 @@ KINDS = (
     {"name": "rounds", "groups": 2, "ranks": 1, "averaging": "{rule: diloco, interval: 8, learning_rate: 0.7, momentum: 0.9, grace_seconds: 2}"},
     {"name": "stale", "groups": 2, "ranks": 1, "averaging": "{rule: async}"},
 )
-SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE}
+# Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take longer for an epoch.
+SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 3}
 EPOCHS = 8
 
 
@@ -196,9 +197,9 @@ class Chaos:
 
     def submit(self):
         kinds = KINDS if self.cluster.slurm is None else (SLURM_KIND, *KINDS)
-        kind = {"site": "", **kinds[len(self.submitted) % len(kinds)]}
+        kind = {"site": "", "epochs": EPOCHS, **kinds[len(self.submitted) % len(kinds)]}
         path = pathlib.Path(self.cluster.folder, "job.yaml")
-        path.write_text(JOB.format(data=support.DATA, epochs=EPOCHS, **kind))
+        path.write_text(JOB.format(data=support.DATA, **kind))
         job_id = json.loads(self.cluster.ask("submit", str(path), "--output=json"))["job_id"]
         self.submitted.append(job_id)
         self.say(f"submitted {job_id}")
