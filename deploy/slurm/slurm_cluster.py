@@ -33,8 +33,10 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 KillWait=10
 NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port=6821 CPUs={cpus}
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=6822 CPUs={cpus}
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+{more}
 """
+NODES = ("n0", "n1")
+PARTITIONS = "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"
 
 
 def missing():
@@ -46,14 +48,16 @@ def missing():
 
 
 class SlurmCluster:
-    """Two nodes of `cpus` CPUs each. `environment` is that of its commands and daemons."""
+    """Two nodes of `cpus` CPUs each. `more` has more lines of slurm.conf. `environment` is that of its commands and daemons. They run on the host of
+    the name `host`: `at_host` makes of a command the one that runs it there."""
 
-    def __init__(self, folder, cpus):
-        self.folder, self.daemons = pathlib.Path(folder), []
+    def __init__(self, folder, cpus, more=PARTITIONS, host=None, at_host=lambda command: command):
+        self.folder, self.at_host, self.daemons, self.slurmds = pathlib.Path(folder), at_host, [], {}
         self.folder.chmod(0o755)
         (self.folder / "state").mkdir()
         configuration = self.folder / "slurm.conf"
-        configuration.write_text(CONFIGURATION.format(host=socket.gethostname().split(".")[0], folder=folder, cpus=cpus))
+        host = host or socket.gethostname().split(".")[0]
+        configuration.write_text(CONFIGURATION.format(host=host, folder=folder, cpus=cpus, more=more))
         self.environment = {**os.environ, "SLURM_CONF": str(configuration)}
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -64,14 +68,17 @@ class SlurmCluster:
         self.daemon("munged", "--foreground", *(f"--{flag}={self.folder / name}" for flag, name in names.items()))
         self.wait_for("munge's socket", (self.folder / "munge.socket").exists)
         self.daemon("slurmctld", "-D")
-        for node in ("n0", "n1"):
-            self.daemon("slurmd", "-D", "-N", node)
+        for node in NODES:
+            self.start_slurmd(node)
         self.wait_for("two idle nodes", lambda: self.call("sinfo", "-h", "-o", "%T %D", check=False).split() == ["idle", "2"])
 
-    def daemon(self, *command, **more):
-        """Starts a daemon, which `stop` ends, and returns it."""
-        with open(self.folder / f"{pathlib.Path(command[0]).name}.log", "ab") as log:
-            process = subprocess.Popen(command, env={**self.environment, **more}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    def start_slurmd(self, node):
+        self.slurmds[node] = self.daemon("slurmd", "-D", "-N", node)
+
+    def daemon(self, *command, log=None, **more):
+        """Starts a daemon, which `stop` ends, and returns it. By default its log has the name of its program."""
+        with open(self.folder / f"{log or pathlib.Path(command[0]).name}.log", "ab") as file:
+            process = subprocess.Popen(self.at_host(list(command)), env={**self.environment, **more}, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         self.daemons.append(process)
         return process
 
@@ -82,7 +89,7 @@ class SlurmCluster:
             process.wait(START_SECONDS)
 
     def call(self, *command, check=True, **more):
-        result = subprocess.run(command, env={**self.environment, **more}, cwd=self.folder, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(self.at_host(list(command)), env={**self.environment, **more}, cwd=self.folder, capture_output=True, text=True, timeout=60)
         if check and result.returncode != 0:
             raise AssertionError(f"{' '.join(command)}: {result.returncode}: {result.stdout}{result.stderr}")
         return result.stdout
@@ -95,8 +102,8 @@ class SlurmCluster:
         """Returns what Slurm says of a job, key -> value."""
         return dict(word.split("=", 1) for word in self.call("scontrol", "show", "job", job_id).split() if "=" in word)
 
-    def wait_for(self, what, condition, seconds=START_SECONDS):
-        return polling.wait_for(what, condition, seconds, self.logs)
+    def wait_for(self, what, condition, seconds=START_SECONDS, pause=0.1):
+        return polling.wait_for(what, condition, seconds, self.logs, pause)
 
     def logs(self):
         return "".join(f"\n== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in sorted(self.folder.glob("*.log")))

@@ -97,6 +97,8 @@ def end_all():
 class SlurmTestCase(unittest.TestCase):
     """A Slurm of two nodes with CPUS each, and a coordinator."""
 
+    address, lease, partitions = ADDRESS, "5s", slurm_cluster.PARTITIONS
+
     def setUp(self):
         if missing():
             self.skipTest(missing())
@@ -104,7 +106,7 @@ class SlurmTestCase(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.addCleanup(end_all)
-        self.slurm = slurm_cluster.SlurmCluster(self.folder, CPUS)
+        self.slurm = slurm_cluster.SlurmCluster(self.folder, CPUS, self.partitions)
         self.addCleanup(self.slurm.stop)
         self.slurm.start()
         self.temporary = self.folder / "tmp"
@@ -112,14 +114,38 @@ class SlurmTestCase(unittest.TestCase):
         self.token = self.folder / "token"
         self.token.write_text("0123456789abcdef0123456789abcdef\n")
         self.token.chmod(0o600)
-        self.slurm.daemon(
-            str(PROGRAMS / "hooke-server"), f"--listen={ADDRESS}", "--lease=5s", f"--state-dir={self.folder}/server", f"--token-file={self.token}"
-        )
+        flags = [f"--listen={self.address}", f"--lease={self.lease}", f"--state-dir={self.folder}/server", f"--token-file={self.token}"]
+        self.slurm.daemon(*self.at_server([str(PROGRAMS / "hooke-server"), *flags]), log="hooke-server")
         self.wait_for("the coordinator answers", lambda: self.hooke("nodes", check=False))
         self.before = names()
 
+    def at_server(self, command):
+        """Returns the command that runs a command on the server's host, which is this one."""
+        return command
+
+    def agent(self, *flags):
+        """Starts the agent of site hpc. Its batch jobs' workers end 3 s after their last group."""
+        process = self.slurm.daemon(
+            str(PROGRAMS / "hooke-worker"),
+            "--slurm",
+            f"--coordinator={self.address}",
+            f"--token-file={self.token}",
+            "--site=hpc",
+            "--allow-commands",
+            f"--state-dir={self.folder}/agent",
+            "--exit-idle=3s",
+            *flags,
+            TMPDIR=str(self.temporary),
+        )
+        self.before = sorted([*self.before, "hooke-worker"])
+        return process
+
+    def queue(self):
+        """Returns Slurm's queue: id -> state."""
+        return dict(line.split() for line in self.slurm.call("squeue", "--noheader", "--format=%i %T").splitlines())
+
     def hooke(self, *arguments, check=True):
-        command = [str(PROGRAMS / "hooke"), *arguments, f"--coordinator={ADDRESS}", f"--token-file={self.token}"]
+        command = [str(PROGRAMS / "hooke"), *arguments, f"--coordinator={self.address}", f"--token-file={self.token}"]
         return self.slurm.call(*command, check=check)
 
     def submit(self, text):
@@ -136,8 +162,8 @@ class SlurmTestCase(unittest.TestCase):
     def alive(self):
         return sorted(name for name, node in self.workers().items() if node["alive"])
 
-    def wait_for(self, what, condition):
-        return self.slurm.wait_for(what, condition, WAIT_SECONDS)
+    def wait_for(self, what, condition, seconds=WAIT_SECONDS, pause=0.1):
+        return self.slurm.wait_for(what, condition, seconds, pause)
 
     def runs(self, job_id, incarnation, steps=0):
         """Waits until both groups run in this start or a later one and have made some steps."""

@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import slurm_fixture  # noqa: E402
-from slurm_fixture import ADDRESS, CPUS, JOB, PROGRAMS, WAITING_JOB  # noqa: E402
+from slurm_fixture import CPUS, JOB, WAITING_JOB  # noqa: E402
 
 JOBS = 50
 SEED = 20261127
@@ -18,27 +18,6 @@ ONE_GROUP = WAITING_JOB.replace("count: 2", "count: 1")
 
 
 class Site(slurm_fixture.SlurmTestCase):
-    def agent(self, *flags):
-        """Starts the agent of site hpc. Its batch jobs' workers end 3 s after their last group."""
-        process = self.slurm.daemon(
-            str(PROGRAMS / "hooke-worker"),
-            "--slurm",
-            f"--coordinator={ADDRESS}",
-            f"--token-file={self.token}",
-            "--site=hpc",
-            "--allow-commands",
-            f"--state-dir={self.folder}/agent",
-            "--exit-idle=3s",
-            *flags,
-            TMPDIR=str(self.temporary),
-        )
-        self.before = sorted([*self.before, "hooke-worker"])
-        return process
-
-    def queue(self):
-        """Returns Slurm's queue: id -> state."""
-        return dict(line.split() for line in self.slurm.call("squeue", "--noheader", "--format=%i %T").splitlines())
-
     def gets_a_batch_job(self, job_id):
         self.wait_for(f"Slurm has a batch job of {job_id}", lambda: f"hooke-{job_id}" in self.slurm.call("squeue", "--noheader", "--format=%j").split())
 
@@ -95,7 +74,7 @@ class Site(slurm_fixture.SlurmTestCase):
     def runs_one(self, job_id):
         self.wait_for(f"{job_id} runs", lambda: self.job(job_id)["groups"][0]["state"] in ("starting", "running"))
 
-    def test_another_agent_goes_on(self):
+    def test_an_agent_that_is_started_again_goes_on(self):
         agent = self.agent("--sbatch=--hold")
         job_id = self.submit(WAITING_JOB)
         self.wait_for("two batch jobs", lambda: len(self.queue()) == 2)
@@ -103,10 +82,10 @@ class Site(slurm_fixture.SlurmTestCase):
         agent.kill()
         agent.wait()
         self.before.remove("hooke-worker")
-        # The coordinator takes another agent only when the first has been silent for a while. Until then the second one waits.
+        # It is the same agent. Another one would have to wait until this one was silent for 90 s.
         ready = self.folder / "ready"
         self.agent(f"--ready-file={ready}")
-        self.wait_for("the second agent is accepted", ready.exists)
+        self.wait_for("the agent is accepted again", ready.exists, seconds=60)
         for held in first:
             self.slurm.call("scontrol", "release", held)
         self.runs(job_id, 1)

@@ -110,10 +110,10 @@ class Hosts:
 
     def cut(self, host):
         """Takes the host's link down: nothing passes until join()."""
-        run("ip", "-n", self._switch(), "link", "set", f"port{host}", "down")
+        run("ip", "-n", self.switch(), "link", "set", f"port{host}", "down")
 
     def join(self, host):
-        run("ip", "-n", self._switch(), "link", "set", f"port{host}", "up")
+        run("ip", "-n", self.switch(), "link", "set", f"port{host}", "up")
 
     def __enter__(self):
         try:
@@ -128,7 +128,7 @@ class Hosts:
 
     def _make(self):
         # The bridge is in its own namespace, too, so that the machine's network is not touched.
-        run("ip", "netns", "add", self._switch())
+        run("ip", "netns", "add", self.switch())
         for host in range(self.count):
             run("ip", "netns", "add", self.name(host))
             run("ip", "-n", self.name(host), "link", "set", "lo", "up")
@@ -139,7 +139,7 @@ class Hosts:
             run("ip", "-n", self.name(host), "address", "add", self.addresses[host] + network[0], "dev", "eth0", *network[1:])
         if self.rate is not None:
             for host in range(self.count):
-                for namespace, device in ((self.name(host), "eth0"), (self._switch(), f"port{host}")):
+                for namespace, device in ((self.name(host), "eth0"), (self.switch(), f"port{host}")):
                     run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", self.burst, "limit", QUEUE)
         if self.aside is not None:
             self._set_aside()
@@ -147,12 +147,13 @@ class Hosts:
             file.write(AGENT.format(prefix=self.prefix))
         os.chmod(self.agent, 0o700)
 
-    def _switch(self):
+    def switch(self):
+        """Returns the name of the bridge's namespace."""
         return f"{self.prefix}0"
 
     def _link(self, device, bridge, port):
         """Adds a device in each host and joins them by a bridge."""
-        switch = self._switch()
+        switch = self.switch()
         run("ip", "-n", switch, "link", "add", bridge, "type", "bridge")
         run("ip", "-n", switch, "link", "set", bridge, "up")
         for host in range(self.count):

@@ -18,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -27,13 +28,18 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 # Without Bazel, the programs are those of the last build.
 if not pathlib.Path("bin/hooke").exists():
     os.chdir(TESTS.parent / "bazel-bin")
-sys.path[:0] = [str(TESTS / "several_hosts"), str(TESTS / "benchmarks")]
+sys.path[:0] = [str(TESTS / "several_hosts"), str(TESTS / "benchmarks"), str(TESTS.parent / "deploy" / "slurm"), str(TESTS.parent / "deploy")]
 import hosts  # noqa: E402
+import slurm_cluster  # noqa: E402
 import support  # noqa: E402
 from host_cluster import HostCluster, make_hosts  # noqa: E402
 
 HOSTS = 4
 SLOTS = 2
+# One more host has a whole Slurm, whose batch jobs are the workers of a site of their own.
+SLURM_HOST, SLURM_SITE = HOSTS, "hpc"
+# Slurm gives a node up after 10 s without its slurmd, and takes it back with the next one.
+SLURM_OPTIONS = f"SlurmdTimeout=10\nReturnToService=2\n{slurm_cluster.PARTITIONS}"
 # A worker or server that was stopped or cut off for longer than this is lost; the faults last for less and for more.
 LEASE = "5s"
 FAULT_SECONDS = 8
@@ -45,7 +51,7 @@ JOB = """name: {name}
 model: mlp
 data: {{format: idx, train: {data}, test: {data}}}
 train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.02}}}}
-groups: {{count: {groups}, ranks: {ranks}}}
+groups: {{count: {groups}, ranks: {ranks}, site: "{site}"}}
 averaging: {averaging}
 """
 # One job after the other is of the next kind. Each kind has another way to wait for its groups.
@@ -55,19 +61,60 @@ KINDS = (
     {"name": "rounds", "groups": 2, "ranks": 1, "averaging": "{rule: diloco, interval: 8, learning_rate: 0.7, momentum: 0.9, grace_seconds: 2}"},
     {"name": "stale", "groups": 2, "ranks": 1, "averaging": "{rule: async}"},
 )
+# Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take longer for an epoch.
+SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 3}
 EPOCHS = 8
 
 
 class ChaosCluster(HostCluster):
-    """Also has a second server, and a coordinator that may be away for a while."""
+    """Also has a second server, a coordinator that may be away for a while, and a Slurm if `slurm_folder` is not None."""
 
-    def __init__(self, network, folder):
-        super().__init__(network, folder, slots=SLOTS, server_flags=[f"--lease={LEASE}", "--snapshot-interval=5s"])
+    def __init__(self, network, folder, slurm_folder):
+        super().__init__(network, folder, slots=SLOTS, server_flags=[f"--lease={LEASE}", "--snapshot-interval=5s"], worker_hosts=range(HOSTS))
         self.start_second()
+        self.slurm = self.agent = None
+        if slurm_folder is not None:
+            self.start_slurm(slurm_folder)
+
+    def start_slurm(self, folder):
+        name = self.network.name(SLURM_HOST)
+
+        def at_host(command):
+            # Unlike `ip netns exec` this leaves /sys as it is. slurmd needs /sys/fs/cgroup.
+            return ["nsenter", f"--net=/run/netns/{name}", "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, *command]
+
+        self.slurm = slurm_cluster.SlurmCluster(folder, SLOTS, SLURM_OPTIONS, name, at_host)
+        # The folders of the batch jobs' workers.
+        self.slurm_temporary = self.slurm.folder / "tmp"
+        self.slurm_temporary.mkdir()
+        self.environment["TMPDIR"] = str(self.slurm_temporary)
+        self.slurm.start()
+        self.start_agent()
+
+    def start_agent(self, wait=False):
+        """Starts the program that submits the batch jobs."""
+        command = ["hooke-worker", "--slurm", f"--site={SLURM_SITE}", f"--coordinator={self.address}", "--allow-commands", "--exit-idle=3s"]
+        self.environment["SLURM_CONF"] = self.slurm.environment["SLURM_CONF"]
+        self.agent = self._start(SLURM_HOST, "slurm-agent", command, wait)
+
+    def batch_workers(self):
+        return [pid for pid in self.processes("hooke-worker") if pid in self.network._processes(SLURM_HOST) and pid != self.agent.pid]
+
+    def memory_folders(self):
+        if self.slurm is None:
+            return super().memory_folders()
+        return super().memory_folders() | {os.path.realpath(link) for link in self.slurm_temporary.glob("hooke-*/groups/*/memory")}
+
+    def slurm_is_empty(self):
+        return self.slurm is None or (self.slurm.call("squeue", "--noheader", check=False) == "" and self.batch_workers() == [])
 
     def end(self):
         for daemon in [*self.workers.values(), self.server, self.second]:
             daemon.send_signal(signal.SIGCONT)
+        if self.slurm is not None:
+            self.agent.terminate()
+            self.agent.wait(40)
+            self.slurm.stop()
         return super().end()
 
     def ask(self, *arguments):
@@ -128,6 +175,9 @@ class Chaos:
             if name not in self.away and process.poll() is not None:
                 self.cluster.start_worker(int(name[1:]), wait=False)
                 self.say(f"{name} had ended with {process.returncode}, and starts again")
+        if self.cluster.slurm is not None and "agent" not in self.away and self.cluster.agent.poll() is not None:
+            self.say(f"the agent had ended with {self.cluster.agent.returncode}, and starts again")
+            self.cluster.start_agent()
 
     def run(self, seconds):
         deadline = self.began + seconds
@@ -146,9 +196,10 @@ class Chaos:
         self.mend(all_of_them=True)
 
     def submit(self):
-        kind = KINDS[len(self.submitted) % len(KINDS)]
+        kinds = KINDS if self.cluster.slurm is None else (SLURM_KIND, *KINDS)
+        kind = {"site": "", "epochs": EPOCHS, **kinds[len(self.submitted) % len(kinds)]}
         path = pathlib.Path(self.cluster.folder, "job.yaml")
-        path.write_text(JOB.format(data=support.DATA, epochs=EPOCHS, **kind))
+        path.write_text(JOB.format(data=support.DATA, **kind))
         job_id = json.loads(self.cluster.ask("submit", str(path), "--output=json"))["job_id"]
         self.submitted.append(job_id)
         self.say(f"submitted {job_id}")
@@ -235,8 +286,25 @@ class Chaos:
     def fault_stop_coordinator(self):
         return self.stop("coordinator", self.cluster.server)
 
+    def fault_kill_slurmd(self):
+        node = self.chance.choice(slurm_cluster.NODES)
+        if self.cluster.slurm is None:
+            return None
+        return self.kill(f"slurmd of {node}", self.cluster.slurm.slurmds[node], lambda: self.cluster.slurm.start_slurmd(node))
+
+    def fault_kill_agent(self):
+        return self.cluster.agent and self.kill("agent", self.cluster.agent, self.cluster.start_agent)
+
+    def fault_kill_batch_worker(self):
+        if self.cluster.slurm is None or not (found := self.cluster.batch_workers()):
+            return None
+        pid = self.chance.choice(found)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return f"killed the worker {pid} of a batch job"
+
     def fault_cut_link(self):
-        host = self.chance.randrange(1, HOSTS)
+        host = self.chance.randrange(1, self.cluster.network.count)
         name = f"link of host {host}"
         if name in self.away:
             return None
@@ -273,8 +341,16 @@ class ChaosTest(unittest.TestCase):
 
     def check(self, seed):
         print(f"seed {seed}: {self.seconds:.0f} s of faults", flush=True)
-        network, folder = make_hosts(self, HOSTS)
-        cluster = ChaosCluster(network, folder)
+        slurm_folder = None
+        if slurm_cluster.missing():
+            print(f"without a Slurm: {slurm_cluster.missing()}", flush=True)
+        else:
+            # Its own folder, because every parent folder of munge's socket must be open to all.
+            made = tempfile.TemporaryDirectory(prefix="hooke-slurm-", dir="/tmp")
+            self.addCleanup(made.cleanup)
+            slurm_folder = made.name
+        network, folder = make_hosts(self, HOSTS + (slurm_folder is not None))
+        cluster = ChaosCluster(network, folder, slurm_folder)
         chaos = Chaos(cluster, seed)
         # A worker that was killed removes the memory of its groups when it starts again. After Ctrl-C it does not.
         self.addCleanup(lambda: [shutil.rmtree(path, ignore_errors=True) for path in chaos.memory | cluster.memory_folders()])
@@ -301,6 +377,7 @@ class ChaosTest(unittest.TestCase):
         print(f"seed {seed}: {', '.join(f'{states.count(state)} {state}' for state in sorted(set(states)))}; {faults}", flush=True)
         self.assertIn("succeeded", states)
         self.assertNotEqual(chaos.memory, set())
+        support.wait_for(f"Slurm is empty{cluster.logs()}", cluster.slurm_is_empty)
         cluster.check_nothing_is_left(self, chaos.memory)
 
     def all_ended(self, chaos):

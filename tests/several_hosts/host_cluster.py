@@ -158,7 +158,7 @@ class HostCluster:
         test.assertEqual(set(self.end()), {0}, self.logs())
         test.assertFalse(os.path.exists(self.ran_ssh), "ssh was called")
         test.assertEqual([self.network._processes(host) for host in hosts], [[] for _ in hosts])
-        test.assertEqual([list(pathlib.Path(self.folder, f"n{host}", "groups").iterdir()) for host in hosts], [[] for _ in hosts])
+        test.assertEqual(list(pathlib.Path(self.folder).glob("n*/groups/*")), [])
         test.assertEqual([path for path in memory if os.path.exists(path)], [])
 
     def end(self):

@@ -233,6 +233,8 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::StartLauncher(const LaunchOpt
   // mpirun tells the other nodes its own working folder, which they may not have.
   process.folder = part_.alone ? launch.rank_folder : "/";
   process.on_line = [this](absl::string_view line) { ReadLine(line); };
+  // SIGTERM would make the launcher kill its ranks. If it comes to all processes of a batch job, the group is to leave.
+  process.blocks_sigterm = true;
   return Process::Start(std::move(process));
 }
 

@@ -168,6 +168,7 @@ int RunSlurmSite(const WorkerFlags& flags, ClusterToken token, const sigset_t& s
                    flags.slurm.script,       flags.worker.state_dir + "/slurm",
                    flags.slurm.sbatch_flags, FlagsForBatchJobs(flags)};
   options.plan.ranks_max = flags.slurm.ranks_max;
+  options.host = Defaults().host_name;
   if (flags.worker.allow_commands) {
     if (absl::Status allowed = CheckCommandsAllowed(flags.worker.coordinator, token); !allowed.ok()) {
       logger->error("{}", std::string(allowed.message()));

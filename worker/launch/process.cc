@@ -139,6 +139,7 @@ class Process::Runner {
     // The child's signals are reset, because it would otherwise inherit our blocked and ignored signals.
     sigset_t signals;
     sigemptyset(&signals);
+    if (options_.blocks_sigterm) sigaddset(&signals, SIGTERM);
     posix_spawnattr_setsigmask(&attributes, &signals);
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&attributes, &signals);

@@ -30,6 +30,9 @@ struct ProcessOptions {
   std::vector<std::string> argv;         // argv[0]: a path, or a name on this process's PATH.
   std::vector<std::string> environment;  // The child's whole environment, as "NAME=value".
   std::string folder;                    // Working folder.
+  // The child does not see SIGTERM, unless it unblocks it. So a SIGTERM for all processes of a batch job leaves the
+  // child to this process. Its children inherit that, and Stop has to kill it.
+  bool blocks_sigterm = false;
   // Called on the process's thread for each line of stdout and stderr; a line longer than 64 KiB comes in pieces. Never
   // called after Wait has returned the end. Must not call into the Process.
   std::function<void(absl::string_view line)> on_line;

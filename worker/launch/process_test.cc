@@ -34,8 +34,9 @@ bool Lives(pid_t pid) {
 // A shell script as a Process; its lines can be waited for.
 class Script {
  public:
-  explicit Script(const std::string& text) {
+  explicit Script(const std::string& text, bool blocks_sigterm = false) {
     ProcessOptions options;
+    options.blocks_sigterm = blocks_sigterm;
     options.argv = {"sh", "-c", text};
     options.environment = {"PATH=/usr/bin:/bin"};
     options.folder = "/";
@@ -121,6 +122,17 @@ TEST(ProcessTest, KilledAtOnce) {
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(ToString(*end), "ended by signal 9 (Killed)");
   EXPECT_FALSE(end->ok());
+}
+
+// A program that is started with SIGTERM blocked does not end on it, unless it unblocks it, as shells do. It is still
+// killed.
+TEST(ProcessTest, SigtermIsBlocked) {
+  Script script("exec perl -e '$| = 1; print \"$$\\n\"; kill TERM => $$; print \"lives\\n\"; sleep 1000'", true);
+  EXPECT_EQ(script.Lines(2)[1], "lives");
+  script.process().Stop(absl::ZeroDuration());
+  const std::optional<ProcessEnd> end = script.process().Wait(Soon());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(ToString(*end), "ended by signal 9 (Killed)");
 }
 
 // A process that ends on SIGTERM has time for its last output.

@@ -14,7 +14,6 @@
 #include "grpcpp/grpcpp.h"
 #include "wire/channel.h"
 #include "wire/grpc_status.h"
-#include "wire/random_hex.h"
 #include "worker/launch/process.h"
 #include "worker/slurm/batch_logs.h"
 
@@ -50,12 +49,14 @@ absl::StatusOr<std::unique_ptr<SlurmSite>> SlurmSite::Start(SlurmSiteOptions opt
   std::error_code error;
   std::filesystem::create_directories(options.facts.folder, error);
   if (error) return absl::InternalError(absl::StrCat("--state-dir ", options.facts.folder, ": ", error.message()));
-  return std::unique_ptr<SlurmSite>(new SlurmSite(std::move(options)));
+  absl::StatusOr<std::unique_ptr<AgentIdentity>> identity = AgentIdentity::Take(options.facts.folder, options.host);
+  if (!identity.ok()) return identity.status();
+  return std::unique_ptr<SlurmSite>(new SlurmSite(std::move(options), *std::move(identity)));
 }
 
-SlurmSite::SlurmSite(SlurmSiteOptions options)
+SlurmSite::SlurmSite(SlurmSiteOptions options, std::unique_ptr<AgentIdentity> identity)
     : options_(std::move(options)),
-      instance_(RandomHex(2)),
+      identity_(std::move(identity)),
       stub_(v1::Coordinator::NewStub(Dial(options_))),
       plan_(options_.plan),
       thread_([this] { Run(); }) {}
@@ -126,7 +127,7 @@ void SlurmSite::Welcome() {
 absl::StatusOr<v1::SiteHeartbeatResponse> SlurmSite::AskCoordinator() {
   v1::SiteHeartbeatRequest request;
   request.set_site(options_.facts.site);
-  request.set_instance(instance_);
+  request.set_instance(identity_->instance());
   for (v1::SiteNote& note : Notes()) {
     if (request.notes_size() == kJobsMax) break;
     note.set_text(EscapedStart(note.text(), kNoteMax));

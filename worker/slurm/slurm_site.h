@@ -3,8 +3,8 @@
 
 // The agent of a site that gets its workers from Slurm: `hooke-worker --slurm`. It asks the coordinator which groups
 // wait for the site, submits batch jobs for them (worker.sbatch), ends those that nobody needs, and tells the
-// coordinator what each job waits for. It keeps nothing but the logs of batch jobs. After a restart it finds its batch
-// jobs in Slurm's queue.
+// coordinator what each job waits for. It keeps nothing but the logs of batch jobs and its identity. After a restart it
+// finds its batch jobs in Slurm's queue.
 
 #include <functional>
 #include <memory>
@@ -22,6 +22,7 @@
 #include "proto/coordinator.grpc.pb.h"
 #include "spdlog/spdlog.h"
 #include "wire/cluster_token.h"
+#include "worker/slurm/agent_identity.h"
 #include "worker/slurm/batch_plan.h"
 #include "worker/slurm/slurm_commands.h"
 
@@ -30,6 +31,7 @@ namespace hooke {
 struct SlurmSiteOptions {
   SlurmSiteFacts facts;
   BatchPlanOptions plan;
+  std::string host;                              // The name of this host.
   ClusterToken token;                            // May be empty.
   std::vector<std::string> environment;          // Of Slurm's programs, as "NAME=value".
   absl::Duration interval = absl::Seconds(2);    // Pause between two looks at the queue.
@@ -49,7 +51,7 @@ struct SlurmSiteOptions {
 class SlurmSite {
  public:
   // Starts the agent's thread. NOT_FOUND: there is no script. INVALID_ARGUMENT: as CheckSbatchFlags. INTERNAL: the
-  // folder cannot be made.
+  // folder cannot be made. FAILED_PRECONDITION: another agent of this host uses the folder.
   static absl::StatusOr<std::unique_ptr<SlurmSite>> Start(SlurmSiteOptions options);
 
   // Ends the thread, after the program of Slurm that it runs. The batch jobs stay.
@@ -61,7 +63,7 @@ class SlurmSite {
   absl::Status Refusal();
 
  private:
-  explicit SlurmSite(SlurmSiteOptions options);
+  SlurmSite(SlurmSiteOptions options, std::unique_ptr<AgentIdentity> identity);
 
   void Run();
   // Returns false if the agent is refused for good.
@@ -79,7 +81,7 @@ class SlurmSite {
   absl::StatusOr<std::string> RunCommand(std::vector<std::string> command) const;
 
   const SlurmSiteOptions options_;
-  const std::string instance_;
+  const std::unique_ptr<AgentIdentity> identity_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
   BatchPlan plan_;  // Only the thread uses it, and the following.
   bool welcomed_ = false;

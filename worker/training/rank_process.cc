@@ -20,6 +20,7 @@
 #include "mpi_group/profile/profiled_group.h"
 #include "mpi_group/tuning.h"
 #include "worker/training/job_training.h"
+#include "worker/training/sigterm.h"
 
 namespace hooke {
 namespace {
@@ -111,6 +112,7 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const v1::GroupS
 RankProcess::~RankProcess() = default;
 
 absl::Status RankProcess::Join() {
+  if (!start_.daemon_socket().empty()) LeaveSigtermToWorker();
   if (options_.mpi) {
     absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start(SessionOptions(start_));
     if (!session.ok()) return session.status();

@@ -1,0 +1,69 @@
+"""Watches a cluster while a test runs, and notes what must never be: two live starts of one group, or more batch jobs of Slurm than groups need them."""
+
+import collections
+import pathlib
+import re
+import threading
+import time
+
+# The folder of a start ends in job, group and start: .../groups/hybrid-1-0-2/start.
+START = re.compile(r"/groups/(?P<job>[^/]+)-(?P<group>\d+)-(?P<start>\d+)/start")
+PAUSE_SECONDS = 0.2
+
+
+def starts_of(command_lines):
+    """Returns (job, group) -> the starts that ranks with these command lines belong to."""
+    found = collections.defaultdict(set)
+    for line in command_lines:
+        if match := START.search(line):
+            found[match["job"], int(match["group"])].add(int(match["start"]))
+    return dict(found)
+
+
+def twice(starts):
+    """Returns (job, group) -> its starts, in order, for those groups that have more than one."""
+    return {group: sorted(several) for group, several in starts.items() if len(several) > 1}
+
+
+def rank_lines():
+    """Returns the command lines of all ranks that this process sees. A dead one has none."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if (path / "comm").read_text().strip() == "hooke-rank":
+                found.append((path / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            pass
+    return found
+
+
+class Audit:
+    """Looks some times a second. `may_be(group, starts)` says that a group may be in these starts now. `more_checks` are functions that return what is
+    wrong, as texts. As a context, it looks until the block's end."""
+
+    def __init__(self, may_be, *more_checks):
+        self.may_be, self.more_checks, self.looks, self.wrong, self.allowed = may_be, more_checks, 0, [], []
+        self.ended, self.thread = threading.Event(), threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+    def _run(self):
+        while not self.ended.wait(PAUSE_SECONDS):
+            try:
+                self._look()
+            except Exception as error:  # It is a finding: from now on nothing would be seen.
+                self.wrong.append(repr(error))
+                return
+
+    def _look(self):
+        for (job, group), starts in twice(starts_of(rank_lines())).items():
+            found = self.allowed if self.may_be(group, starts) else self.wrong
+            found.append(f"{time.monotonic():.1f} s: group {group} of {job} in starts {starts}")
+        self.wrong += [f"{time.monotonic():.1f} s: {text}" for check in self.more_checks for text in check()]
+        self.looks += 1
