@@ -66,6 +66,11 @@ void Reporter::SetExchanged(uint64_t step) {
   meter_.SetExchanged(step);
 }
 
+void Reporter::SetCenterDistance(double distance) {
+  absl::MutexLock lock(&mutex_);
+  meter_.SetCenterDistance(distance);
+}
+
 void Reporter::AddMissedByOthers() {
   absl::MutexLock lock(&mutex_);
   meter_.AddMissedByOthers();
