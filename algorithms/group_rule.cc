@@ -11,6 +11,9 @@ namespace {
 
 class ParametersRule : public GroupRule {
  public:
+  // `alpha` is 0 under kNone, whose answers say nothing about the center.
+  explicit ParametersRule(double alpha) : alpha_(alpha) {}
+
   bool StepsLocally() const override { return true; }
   void Begin(absl::Span<const float> /*vector*/) override {}
   void AddGradient(absl::Span<const float> /*gradient*/) override {}
@@ -20,9 +23,16 @@ class ParametersRule : public GroupRule {
   void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const override {
     ApplyElasticAnswer(earlier.values, copy.subspan(earlier.first, earlier.values.size()));
   }
+  std::optional<CenterGap> Gap(const BlockAnswer& answer, absl::Span<const float> /*vector*/) const override {
+    if (alpha_ <= 0) return std::nullopt;
+    return GapOfElasticAnswer(alpha_, answer.sent, answer.values);
+  }
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     ApplyElasticAnswer(answer.values, vector.subspan(answer.first, answer.values.size()));
   }
+
+ private:
+  const double alpha_;
 };
 
 // Subtracts the values of an earlier exchange from `copy`, because the servers have them already.
@@ -46,6 +56,14 @@ class Distances {
       const Range range = Intersect(each, range_);
       for (uint64_t i = range.begin; i < range.end; ++i) sent[i] = anchor_[i - range_.begin] - vector[i];
     }
+  }
+
+  // Call it before Take. `sent` has the values of Prepare for the answer's block.
+  CenterGap Gap(const BlockAnswer& answer, absl::Span<const float> sent) const {
+    const Range range = Intersect({answer.first, answer.first + answer.values.size()}, range_);
+    if (range.empty()) return {};
+    return GapOfDifference(sent.subspan(range.begin, range.size()),
+                           absl::MakeConstSpan(anchor_).subspan(range.begin - range_.begin, range.size()));
   }
 
   // Applies the center, and keeps how far the group has moved since it sent. That is exactly 0 if it has not moved.
@@ -77,6 +95,9 @@ class DistanceRule : public GroupRule {
     return sent_;
   }
   void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
+  std::optional<CenterGap> Gap(const BlockAnswer& answer, absl::Span<const float> /*vector*/) const override {
+    return distances_.Gap(answer, sent_);
+  }
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     distances_.Take(answer, absl::MakeSpan(sent_), vector);
   }
@@ -112,6 +133,13 @@ class GradientRule : public GroupRule {
 
   void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const override { TakeOffSent(earlier, copy); }
 
+  std::optional<CenterGap> Gap(const BlockAnswer& answer, absl::Span<const float> vector) const override {
+    if (!steps_locally_) return std::nullopt;
+    const Range range = Intersect({answer.first, answer.first + answer.values.size()}, parameters_);
+    return GapBetween(vector.subspan(range.begin, range.size()),
+                      answer.values.subspan(range.begin - answer.first, range.size()));
+  }
+
   // `answer.sent` may point into sent_; the difference is 0 then.
   void Take(const BlockAnswer& answer, absl::Span<float> vector) override {
     const Range range = Intersect({answer.first, answer.first + answer.values.size()}, parameters_);
@@ -134,7 +162,7 @@ class GradientRule : public GroupRule {
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
   ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
-  if (!AnswersWithCenter(rule)) return std::make_unique<ParametersRule>();
+  if (!AnswersWithCenter(rule)) return std::make_unique<ParametersRule>(rule == RuleName::kElastic ? slice.alpha : 0);
   if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, FactsOf(rule).steps_locally);
   return std::make_unique<DistanceRule>(slice);
 }

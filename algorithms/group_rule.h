@@ -21,8 +21,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/types/span.h"
+#include "algorithms/center_gap.h"
 #include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
 
@@ -33,6 +35,7 @@ struct GroupSlice {
   uint64_t values = 0;      // Length of the whole vector.
   uint64_t parameters = 0;  // The vector's first `parameters` values are parameters; the rest are buffers.
   Range slice;              // The part that this rank exchanges, in whole blocks.
+  double alpha = 0;         // Of rule elastic (JobSpecForShard.alpha); other rules do not read it.
 };
 
 // A server's answer for one block.
@@ -66,6 +69,13 @@ class GroupRule {
   // were answered; under rules of parameters it applies the answer. `copy` is as long as the vector. Call Take for the
   // answer, too.
   virtual void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const = 0;
+
+  // Returns how far the group was from the center in the exchange that `answer` ends. Call it before Take. nullopt: the
+  // group has no values of its own, so there is no such distance.
+  //
+  // Under elastic it counts to the center before the exchange changed it, under rules of distances to the center that
+  // the group got last, under downpour to the center in the answer.
+  virtual std::optional<CenterGap> Gap(const BlockAnswer& answer, absl::Span<const float> vector) const = 0;
 
   // Applies an answer for values of the slice to `vector`.
   virtual void Take(const BlockAnswer& answer, absl::Span<float> vector) = 0;

@@ -25,7 +25,9 @@ std::string Field(absl::string_view text) {
 }  // namespace
 
 std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPoint>& points) {
-  std::string csv = "job,series,group,time_unix_ms,step,epoch,loss,samples_per_s,exchange_ms,accuracy_fraction\r\n";
+  std::string csv =
+      "job,series,group,time_unix_ms,step,epoch,loss,samples_per_s,exchange_ms,accuracy_fraction,center_distance,"
+      "staleness\r\n";
   const std::string job = Field(job_id);
   for (const v1::HistoryPoint& point : points) {
     const bool group = point.has_group();
@@ -34,7 +36,9 @@ std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPo
                     NumberText(point.loss()), ",");
     absl::StrAppend(&csv, group ? NumberText(point.samples_per_s()) : "", ",",
                     point.has_exchange_ms() ? NumberText(point.exchange_ms()) : "", ",",
-                    group ? "" : NumberText(point.accuracy()), "\r\n");
+                    group ? "" : NumberText(point.accuracy()), ",");
+    absl::StrAppend(&csv, point.has_center_distance() ? NumberText(point.center_distance()) : "", ",",
+                    point.has_staleness() ? NumberText(point.staleness()) : "", "\r\n");
   }
   return csv;
 }

@@ -31,7 +31,8 @@ struct PlotFlags {
 
 // Returns a row for each series: how many points it has, and its last one.
 std::string LastPointsTable(const std::vector<v1::HistoryPoint>& points) {
-  std::vector<std::vector<std::string>> rows = {{"SERIES", "POINTS", "STEP", "EPOCH", "LOSS", "SAMPLES/S", "ACCURACY"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"SERIES", "POINTS", "STEP", "EPOCH", "LOSS", "SAMPLES/S", "DISTANCE", "STALENESS", "ACCURACY"}};
   for (size_t i = 0, first = 0; i < points.size(); ++i) {
     const v1::HistoryPoint& point = points[i];
     const bool group = point.has_group();
@@ -39,6 +40,8 @@ std::string LastPointsTable(const std::vector<v1::HistoryPoint>& points) {
     rows.push_back({SeriesName(point), absl::StrCat(i + 1 - first), absl::StrCat(point.step()),
                     absl::StrFormat("%.2f", point.epoch()), absl::StrFormat("%.4f", point.loss()),
                     group ? absl::StrFormat("%.0f", point.samples_per_s()) : "-",
+                    point.has_center_distance() ? absl::StrFormat("%.3g", point.center_distance()) : "-",
+                    point.has_staleness() ? absl::StrFormat("%.2f", point.staleness()) : "-",
                     group ? "-" : absl::StrFormat("%.2f %%", 100 * point.accuracy())});
     first = i + 1;
   }

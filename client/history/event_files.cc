@@ -57,6 +57,8 @@ event_file::Event EventOf(const v1::HistoryPoint& point) {
   if (point.has_group()) {
     AddValue("samples_per_s", point.samples_per_s(), summary);
     if (point.has_exchange_ms()) AddValue("exchange_ms", point.exchange_ms(), summary);
+    if (point.has_center_distance()) AddValue("center_distance", point.center_distance(), summary);
+    if (point.has_staleness()) AddValue("staleness", point.staleness(), summary);
   } else if (!std::isnan(point.accuracy())) {
     AddValue("accuracy", point.accuracy(), summary);
   }

@@ -53,6 +53,7 @@
 #include "server/cluster/link_table.h"
 #include "server/cluster/liveness.h"
 #include "server/cluster/server_dial.h"
+#include "server/history/staleness.h"
 #include "server/records/job_store.h"
 #include "server/records/records.h"
 #include "server/scheduling/avoidance.h"
@@ -252,6 +253,7 @@ class ClusterState {
     Tally tally;
     std::vector<LiveGroup> live;  // One for each of record.groups.
     std::deque<v1::Notice> notices;
+    Staleness staleness;                                      // Of the groups, from their reports.
     std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
     absl::Duration ended_at;                                  // Steady; set if the job has ended.
     absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
@@ -386,8 +388,9 @@ class ClusterState {
   void ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now);
   void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
-  void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& reported, Instant now);
   void NoteExchanged(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
+  v1::RankProgress Completed(Job& job, const GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void AddPoint(Job& job, const GroupRecord& group, const v1::RankProgress& progress, Instant now);
   void ApplyEvaluated(Job& job, GroupRecord& group, const v1::CenterEvaluated& result, Instant now);
   void ApplyProfile(Job& job, GroupRecord& group, const v1::RankReport& report, Instant now);

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "algorithms/rule_facts.h"
 #include "job/metric.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/profile_check.h"
@@ -185,11 +187,28 @@ void ClusterState::ApplyAbsent(Job& job, GroupRecord& group, const v1::RankRepor
   Changed(job);
 }
 
-void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now) {
+// Returns the report as users see it: with the group's staleness, and without numbers that no rank may send.
+v1::RankProgress ClusterState::Completed(Job& job, const GroupRecord& group, const v1::RankProgress& progress,
+                                         Instant now) {
+  v1::RankProgress completed = progress;
+  *completed.mutable_metrics() = AllowedMetrics(progress.metrics());
+  const double distance = progress.center_distance();
+  if (!std::isfinite(distance) || distance < 0) completed.clear_center_distance();
+  completed.clear_staleness();
+  const std::optional<RuleName> rule = RuleOf(static_cast<uint32_t>(job.record.spec.averaging().rule()));
+  const bool has_staleness = rule.has_value() && FactsOf(*rule).shares && !InRounds(*rule);
+  if (!has_staleness || group.task != v1::GroupStart::TRAIN) return completed;
+  const uint64_t succeeded = progress.exchanges() - std::min(progress.exchanges(), progress.exchange_failures());
+  const std::optional<double> staleness = job.staleness.Report({group.group, group.incarnation, succeeded}, now.steady);
+  if (staleness.has_value()) completed.set_staleness(*staleness);
+  return completed;
+}
+
+void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& reported, Instant now) {
   LiveGroup& live = job.live[group.group];
+  const v1::RankProgress progress = Completed(job, group, reported, now);
   AddPoint(job, group, progress, now);
   live.progress = progress;
-  *live.progress.mutable_metrics() = AllowedMetrics(progress.metrics());
   live.has_progress = true;
   EstimateChanged(group);
   Changed(job);
@@ -256,6 +275,8 @@ void ClusterState::AddPoint(Job& job, const GroupRecord& group, const v1::RankPr
     const double seconds = std::max(0.0, progress.exchange_seconds() - before.exchange_seconds());
     point.exchange_ms = 1000 * seconds / static_cast<double>(progress.exchanges() - before.exchanges());
   }
+  if (progress.has_center_distance()) point.center_distance = progress.center_distance();
+  if (progress.has_staleness()) point.staleness = progress.staleness();
   effects_.points.push_back({job.record.job_id, job.record.spec.groups().count(), group.group, point});
 }
 

@@ -143,6 +143,24 @@ class Api {
     return job.ok() ? JsonOr(ToJson(*job)) : Refusal(job.status());
   }
 
+  HttpAnswer Resume(const HttpRequest& request) const {
+    if (!options_.read_only.empty()) return Refusal(ReadOnly());
+    const absl::StatusOr<Coordinator::Resumed> resumed = coordinator_.Resume(request.rest, InstantNow());
+    return resumed.ok() ? JsonOr(ToJson(resumed->job)) : Refusal(resumed.status());
+  }
+
+  HttpAnswer Scale(const HttpRequest& request) const {
+    if (!options_.read_only.empty()) return Refusal(ReadOnly());
+    const absl::StatusOr<uint64_t> groups = NumberOf(request, "groups");
+    if (!groups.ok()) return Refusal(groups.status());
+    v1::ScaleJobRequest wanted;
+    wanted.set_job_id(request.rest);
+    wanted.set_site(TextOf(request, "site"));
+    wanted.set_groups(static_cast<uint32_t>(std::min<uint64_t>(*groups, UINT32_MAX)));
+    const absl::StatusOr<v1::JobStatus> job = coordinator_.Scale(wanted, InstantNow());
+    return job.ok() ? JsonOr(ToJson(*job)) : Refusal(job.status());
+  }
+
   // Reads a job file and shows the job that it would be, with its defaults.
   HttpAnswer Check(const HttpRequest& request) const {
     const absl::StatusOr<JobFile> file = ReadPageJob(request.body, TextOf(request, "name"));
@@ -236,6 +254,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOption
   act("/api/check", &Api::Check);
   act("/api/submit", &Api::Submit);
   act("/api/cancel/*", &Api::Cancel);
+  act("/api/resume/*", &Api::Resume);
+  act("/api/scale/*", &Api::Scale);
   return HttpServer::Start(std::move(options));
 }
 

@@ -18,6 +18,9 @@
 //   /api/check           the job file in the body as JobSpec, with its defaults; ?name=FILE, for messages
 //   /api/submit          submits it: {"job_id"}; ?submission=ID is SubmitRequest.submission_id
 //   /api/cancel/ID       cancels the job; JobStatus
+//   /api/resume/ID       starts the held groups of the job again; JobStatus
+//   /api/scale/ID        changes the number of the job's groups to ?groups=N, of those at ?site=NAME if the job has
+//                        several kinds; JobStatus
 //
 // An error of /api/ is {"error": text} with status 400 or more. If the cluster has a token, a request to /api/ must
 // have it as its bearer token.

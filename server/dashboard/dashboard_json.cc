@@ -8,6 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "server/dashboard/round_text.h"
+
 namespace hooke {
 namespace {
 
@@ -61,7 +64,8 @@ absl::StatusOr<std::string> ViewJson(const Coordinator::JobView& view, absl::str
   const absl::StatusOr<std::string> job = ToJson(*view.status);
   if (!job.ok()) return job.status();
   json.pop_back();  // The brace at the end.
-  return json + ",\"job\":" + *job + "}";
+  const std::string round = Dump(nlohmann::json(RoundText(*view.status)));
+  return absl::StrCat(json, ",\"round\":", round, ",\"job\":", *job, "}");
 }
 
 std::string HistoryJson(const std::vector<v1::HistoryPoint>& points) {
@@ -79,6 +83,8 @@ std::string HistoryJson(const std::vector<v1::HistoryPoint>& points) {
     if (point.has_group()) {
       series["samples_per_s"].push_back(Finite(point.samples_per_s()));
       series["exchange_ms"].push_back(point.has_exchange_ms() ? Finite(point.exchange_ms()) : nullptr);
+      series["center_distance"].push_back(point.has_center_distance() ? Finite(point.center_distance()) : nullptr);
+      series["staleness"].push_back(point.has_staleness() ? Finite(point.staleness()) : nullptr);
     } else {
       series["accuracy"].push_back(Finite(point.accuracy()));
     }

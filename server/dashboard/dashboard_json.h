@@ -29,7 +29,8 @@ absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message);
 // Returns {"version", "whole", "rows": [{"id", "state", "reason", ...}], "left_out", "now_unix_ms"}.
 std::string RowsJson(const JobRows& rows, absl::string_view version, int64_t now_unix_ms);
 
-// Returns {"version", "now_unix_ms", "row"}, and "job", the status, if the view has it.
+// Returns {"version", "now_unix_ms", "row"}. If the view has the status, it is there as "job", with its RoundText as
+// "round".
 absl::StatusOr<std::string> ViewJson(const Coordinator::JobView& view, absl::string_view version, int64_t now_unix_ms);
 
 // Returns {"series": [{"group": 0, "unix_ms": [...], "step": [...], "loss": [...], ...}]}: for each series a column of

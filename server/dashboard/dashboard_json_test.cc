@@ -62,7 +62,9 @@ TEST(DashboardJsonTest, RowsAndViews) {
   view.row = row;
   EXPECT_EQ(nlohmann::json::parse(*ViewJson(view, "s-7", 5)).count("job"), 0u);
   view.status.emplace().set_job_id("a-1");
-  EXPECT_EQ(nlohmann::json::parse(*ViewJson(view, "s-7", 5))["job"]["job_id"], "a-1");
+  const nlohmann::json whole = nlohmann::json::parse(*ViewJson(view, "s-7", 5));
+  EXPECT_EQ(whole["job"]["job_id"], "a-1");
+  EXPECT_EQ(whole["round"], "");
 }
 
 // Each series has columns of one length. Numbers are those of the points, to the last digit.
@@ -70,6 +72,8 @@ TEST(DashboardJsonTest, HistoryAsColumns) {
   v1::HistoryPoint first = Point(0, 5), second = Point(0, 6), center = Point(-1, 7);
   first.set_loss(0.1);
   first.set_exchange_ms(1.0 / 3);
+  first.set_center_distance(0.25);
+  first.set_staleness(1.5);
   second.set_loss(std::numeric_limits<double>::infinity());
   center.set_accuracy(0.875);
   const nlohmann::json series = nlohmann::json::parse(HistoryJson({first, second, center}))["series"];
@@ -78,6 +82,8 @@ TEST(DashboardJsonTest, HistoryAsColumns) {
   EXPECT_EQ(series[0]["unix_ms"], nlohmann::json({5, 6}));
   EXPECT_EQ(series[0]["loss"], nlohmann::json({0.1, nullptr}));
   EXPECT_EQ(series[0]["exchange_ms"], nlohmann::json({1.0 / 3, nullptr}));
+  EXPECT_EQ(series[0]["center_distance"], nlohmann::json({0.25, nullptr}));
+  EXPECT_EQ(series[0]["staleness"], nlohmann::json({1.5, nullptr}));
   EXPECT_EQ(series[1].count("group"), 0u);
   EXPECT_EQ(series[1]["accuracy"], nlohmann::json({0.875}));
   EXPECT_TRUE(nlohmann::json::parse(HistoryJson({}))["series"].empty());

@@ -7,15 +7,31 @@
 namespace hooke {
 namespace {
 
+// A stored point takes at most 98 bytes. A series is two records, with three quarters of its points and with the rest.
+// SQLite gives a record beyond 1002 bytes whole pages of 4 KiB of its own. In jobs of very many groups that would be
+// most of the file, so their records have to be smaller than their share of the points.
+constexpr size_t kSeriesMax = 512;
+constexpr size_t kJobMax = 16384;
+constexpr size_t kOnePageSeries = 40;  // One record needs a page of its own, the other one none.
+constexpr size_t kNoPageSeries = 12;   // No record needs a page of its own.
+constexpr uint32_t kGroupsOfShares = 110;
+constexpr uint32_t kGroupsOfOnePage = 300;
+
 SeriesOptions OptionsFor(SeriesKey series, uint32_t groups) {
   SeriesOptions options;
-  options.points_max = std::clamp<size_t>(kJobPointsMax / (size_t{groups} + 1), 8, options.points_max);
+  options.points_max = SeriesPointsMax(groups);
   // Evaluations of the center are rare, and each counts.
   if (series == kCenterSeries) options.gap_ms = 0;
   return options;
 }
 
 }  // namespace
+
+size_t SeriesPointsMax(uint32_t groups) {
+  if (groups > kGroupsOfOnePage) return kNoPageSeries;
+  if (groups > kGroupsOfShares) return kOnePageSeries;
+  return std::min(kSeriesMax, kJobMax / (size_t{groups} + 1));
+}
 
 void HistoryBook::Add(const HistoryEntry& entry, absl::Duration steady) {
   const Key key = {entry.job_id, entry.series};

@@ -19,6 +19,8 @@ HistoryPoint FromMessage(const v1::HistoryPoint& message) {
   point.samples_per_s = message.samples_per_s();
   if (message.has_exchange_ms()) point.exchange_ms = message.exchange_ms();
   point.accuracy = message.accuracy();
+  if (message.has_center_distance()) point.center_distance = message.center_distance();
+  if (message.has_staleness()) point.staleness = message.staleness();
   return point;
 }
 
@@ -37,6 +39,8 @@ v1::HistoryPoint ToMessage(SeriesKey key, const HistoryPoint& point) {
   message.set_loss(point.loss);
   if (key != kCenterSeries) message.set_samples_per_s(point.samples_per_s);
   if (point.exchange_ms.has_value()) message.set_exchange_ms(*point.exchange_ms);
+  if (point.center_distance.has_value()) message.set_center_distance(*point.center_distance);
+  if (point.staleness.has_value()) message.set_staleness(*point.staleness);
   if (key == kCenterSeries) message.set_accuracy(point.accuracy);
   return message;
 }

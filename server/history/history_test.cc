@@ -93,6 +93,8 @@ HistoryEntry Entry(const std::string& job_id, uint32_t groups, SeriesKey series,
   point.samples_per_s = 1e9 / 7;
   point.exchange_ms = 1e9 / 9;
   point.accuracy = 1.0 / 3;
+  point.center_distance = 1e-9 / 3;
+  point.staleness = 1e9 / 11;
   return {job_id, groups, series, point};
 }
 
@@ -138,6 +140,25 @@ TEST(HistoryBookTest, ComesBackFromItsRecords) {
   EXPECT_EQ(before[0].group(), 0u);
   EXPECT_FALSE(before[302].has_group());
   EXPECT_DOUBLE_EQ(before[302].accuracy(), 1.0 / 3);
+}
+
+// An older version stored points without distance and staleness, and more of them in a job of many groups. They come
+// back as they are, thinned to the present bound.
+TEST(HistoryBookTest, OldRecordsComeBack) {
+  std::vector<HistoryPoint> old;
+  for (int64_t second = 1; second <= 512; ++second)
+    old.push_back(PointAt(second * 1000, static_cast<uint64_t>(second)));
+  const absl::StatusOr<std::map<SeriesKey, StoredSeries>> stored = SeriesFrom({{OlderKey(7, 3), HistoryRecord(old)}});
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  HistoryBook book;
+  book.Load("j-7", 47, *stored);
+  const std::vector<v1::HistoryPoint> points = book.Points("j-7");
+  EXPECT_LE(points.size(), SeriesPointsMax(47));
+  EXPECT_GT(points.size(), SeriesPointsMax(47) / 2);
+  EXPECT_EQ(points.front().step(), 1u);
+  EXPECT_EQ(points.back().step(), 512u);
+  EXPECT_FALSE(points.back().has_center_distance());
+  EXPECT_FALSE(points.back().has_staleness());
 }
 
 // After a failed write the same records wait again. A job that has ended leaves the memory once its records are stored.

@@ -24,6 +24,8 @@ struct HistoryPoint {
   double samples_per_s = 0;
   std::optional<double> exchange_ms;
   double accuracy = std::numeric_limits<double>::quiet_NaN();
+  std::optional<double> center_distance;
+  std::optional<double> staleness;
 };
 
 // Returns at most `points_max` (at least 2) of the points, which are in order of time. The first point stays, and so do

@@ -72,6 +72,16 @@ void AddProgress(const v1::RankProgress& progress, const MetricLabels& labels, M
   if (progress.step() > 0) {
     families.Gauge("hooke_group_loss", "Mean training loss of the group's last steps.", progress.loss(), labels);
   }
+  if (progress.has_center_distance()) {
+    families.Gauge("hooke_group_center_distance_ratio",
+                   "How far the group was from the center at an exchange, divided by the center's length.",
+                   progress.center_distance(), labels);
+  }
+  if (progress.has_staleness()) {
+    families.Gauge("hooke_group_staleness_changes",
+                   "Changes that other groups made to the center between two exchanges of the group, on average.",
+                   progress.staleness(), labels);
+  }
   families.Gauge("hooke_group_samples_per_second", "Samples per second of the whole group, over about a second.",
                  progress.samples_per_s(), labels);
   constexpr char kTime[] = "Time that rank 0 has spent, since the group's last start, in each activity.";

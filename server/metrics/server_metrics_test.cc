@@ -54,6 +54,8 @@ JobFigures TrainingJob(const std::string& id) {
     progress.set_loss(i == 1 ? std::numeric_limits<double>::quiet_NaN() : 0.25);
     progress.set_compute_seconds(2);
     progress.set_exchanges(10);
+    if (i == 0) progress.set_center_distance(0.25);
+    if (i == 0) progress.set_staleness(1.5);
   }
   return job;
 }
@@ -79,9 +81,12 @@ TEST(ServerMetricsTest, ShowsAJobAndItsGroups) {
         "hooke_group_step{job=\"a-1\",group=\"1\"} 30", "hooke_group_loss{job=\"a-1\",group=\"0\"} 0.25",
         "hooke_group_loss{job=\"a-1\",group=\"1\"} Nan", "hooke_group_steps_behind{job=\"a-1\",group=\"1\"} 10",
         "hooke_group_activity_seconds_total{job=\"a-1\",group=\"0\",activity=\"compute\"} 2",
+        "hooke_group_center_distance_ratio{job=\"a-1\",group=\"0\"} 0.25",
+        "hooke_group_staleness_changes{job=\"a-1\",group=\"0\"} 1.5",
         "hooke_group_exchanges_total{job=\"a-1\",group=\"2\"} 10", "hooke_coordinator_store_works 1"}) {
     EXPECT_THAT(text, HasSubstr(std::string(sample) + "\n"));
   }
+  EXPECT_THAT(text, Not(HasSubstr("hooke_group_center_distance_ratio{job=\"a-1\",group=\"1\"}")));
   // A group that waits for its next start is behind nobody.
   EXPECT_THAT(text, Not(HasSubstr("hooke_group_steps_behind{job=\"a-1\",group=\"2\"}")));
   EXPECT_TRUE(AreDifferent(Samples(text)));

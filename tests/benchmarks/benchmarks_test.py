@@ -33,6 +33,7 @@ import scale_benchmark as scale  # noqa: E402
 import overlap_benchmark as overlap  # noqa: E402
 import plot  # noqa: E402
 import recovery_benchmark as recovery  # noqa: E402
+import reports_benchmark as reports  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
 import split_benchmark as split  # noqa: E402
 import training_benchmark as training  # noqa: E402
@@ -75,6 +76,27 @@ class Plot(unittest.TestCase):
 
     def test_no_points_at_all(self):
         xml.etree.ElementTree.fromstring(plot.svg("t", "x", "y", {}))
+
+
+class Reports(unittest.TestCase):
+    def test_the_share_counts_threads_that_report(self):
+        before = {("1", "hooke-rank"): 10.0, ("2", "hooke-reports"): 1.0}
+        after = {("1", "hooke-rank"): 19.0, ("2", "hooke-reports"): 1.5, ("3", "grpc_global_tim"): 0.25, ("4", "hooke-exchange"): 0.25}
+        self.assertAlmostEqual(reports.share_of_reports(before, after), 0.075)
+
+    def test_measuring_is_bounded(self):
+        # A small vector is measured every 0.4 s, and takes a microsecond for each thousand values. A large one is measured ever more rarely.
+        self.assertAlmostEqual(reports.measure_share(1, 4000), 1e-5)
+        self.assertAlmostEqual(reports.measure_share(1, 1e7), 0.0025)
+        self.assertAlmostEqual(reports.measure_share(1, 1e9), 0.0025)
+
+    def test_demands(self):
+        calls = {"step_us": 1.0, "measure_ns": 0.5}
+        row = reports.row_of("lenet", [0.001, 0.002], 0.01, calls, 1.5)
+        self.assertAlmostEqual(row["step_percent"], 0.2 + 0.01 + 100 * 0.5e-9 * 61706 / 0.4)
+        self.assertEqual(reports.missed(row), [])
+        self.assertEqual(len(reports.missed(reports.row_of("lenet", [0.005], 0.01, calls, 2.0))), 2)
+        self.assertEqual(len(reports.missed(reports.row_of("lenet", [0.001], 0.01, {"step_us": 1.0, "measure_ns": 2.5}, 0.5))), 1)
 
 
 class Convergence(unittest.TestCase):

@@ -9,7 +9,7 @@ One hooke-server process, and one program (coordinator/) with all workers, each 
   one, because only the first one makes a file. With `--warm-up=4` it has first profiles.
 - Each worker sends a heartbeat every second.
 
---watchers users each watch a job, and five times a second a user lists all jobs. Afterwards each event must be acknowledged, and the
+--watchers users each watch a job, and a user lists all jobs every --list-every seconds. Afterwards each event must be acknowledged, and the
 coordinator must show the last step of each group. CPU time is that of the coordinator's process, user and system, as percent of one core.
 
 Before that, its page of metrics is read SCRAPES times in a row. The CPU time of one reading is what the coordinator takes more than without them.
@@ -52,6 +52,7 @@ def parse():
     parser.add_argument("--group-ranks", type=int, default=4, help="ranks of a group (default 4)")
     parser.add_argument("--job-groups", type=int, default=50, help="groups of a job (default 50)")
     parser.add_argument("--watchers", type=int, default=5, help="users who watch a job each (default 5)")
+    parser.add_argument("--list-every", type=float, default=0.2, help="seconds between two lists of all jobs (default 0.2)")
     parser.add_argument("--warm-up", type=float, default=34, help="seconds from when all groups run to the measurement (default 34)")
     parser.add_argument("--seconds", type=float, default=20, help="of the measurement (default 20)")
     return parser.parse_args()
@@ -86,7 +87,7 @@ def measure(arguments, folder):
     server.append("--metrics=127.0.0.1:0")
     load = [os.path.join(arguments.programs, "coordinator_load"), f"--workers={arguments.workers}", f"--ranks={arguments.ranks}"]
     load += [f"--group-ranks={arguments.group_ranks}", f"--job-groups={arguments.job_groups}", f"--watchers={arguments.watchers}"]
-    load += [f"--warm-up={arguments.warm_up}", f"--seconds={arguments.seconds}"]
+    load += [f"--warm-up={arguments.warm_up}", f"--seconds={arguments.seconds}", f"--list-every={arguments.list_every}"]
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(report.started([*server, "--log-level=warning"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         address, metrics = report.wait_for_file(ready, process).splitlines()

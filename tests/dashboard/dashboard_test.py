@@ -140,7 +140,7 @@ class Dashboard(unittest.TestCase):
                 self.assertAlmostEqual(shown[name], value, places=9, msg=f"{chart} {name}")
             # The chart itself was drawn: Chart.js sets the size of its canvas.
             self.assertRegex(section, r"<canvas[^>]* height=\"\d{3}")
-        groups = [row for row in self.rows(dom) if row and row[0].startswith("group ") and len(row) == 10]
+        groups = [row for row in self.rows(dom) if row and row[0].startswith("group ") and len(row) == 12]
         self.assertEqual([row[:4] for row in groups], [[f"group {n}", "finished", "worker-1 (local)", "1"] for n in range(2)])
         self.assertIn("job submitted: mlp, 1 group x 2 ranks, 1 group x 1 rank (batch 32)", html.unescape(dom))
 
@@ -261,6 +261,46 @@ class Dashboard(unittest.TestCase):
         self.assertTrue(self.wait_for(driver, "the death on the strip", "return document.querySelectorAll('.strip .mark.death').length"))
         self.assertIn("starts on", driver.execute_script("return document.getElementById('events').innerText"))
 
+    def test_a_held_group_shows_its_last_lines_and_is_resumed(self):
+        mended = str(self.folder / "mended")
+        program = f"import os, sys; print('tried', flush=True); print({SCRIPT!r}, flush=True); os.path.exists({mended!r}) or os.kill(os.getpid(), 9)"
+        (self.folder / "held.yaml").write_text(f"name: held\ncommand: [python3, -c, {json.dumps(program)}]\n")
+        job = re.match(r"submitted (\S+);", self.hooke("submit", "held.yaml")).group(1)
+        driver = self.open(f"#/jobs/{job}")
+        lines = self.wait_for(driver, "the held group", "return document.querySelector('tr.held pre.last')?.textContent")
+        self.assertIn(f"rank 0: tried\ngroup 0 rank 0: {SCRIPT}", lines)
+        self.assertEqual(driver.execute_script("return [document.querySelectorAll('main img').length, document.querySelector('tr.held .badge').className]"), [0, "badge held"])
+        action = {"X-Hooke-Action": json.load(self.get("/api/page"))["action_key"]}
+        for headers, method in ((action, "GET"), ({}, "POST")):
+            self.assertEqual(self.get(f"/api/resume/{job}", headers, method).status, 405)
+        self.assertEqual(self.get(f"/api/resume/{job}", {**action, "Origin": "http://evil.example"}, "POST").status, 403)
+        pathlib.Path(mended).write_text("")
+        driver.execute_script("document.getElementById('resume').click()")
+        self.wait_for(driver, "the end", "return document.querySelector('dl.facts .badge')?.textContent === 'succeeded'")
+        self.assertTrue(driver.execute_script("return document.getElementById('resume').hidden"))
+
+    def test_scales_a_job(self):
+        text = JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "scaled").replace("  - {ranks: 2}\n  - {batch_size: 32}", "  {count: 1, ranks: 1}")
+        (self.folder / "scaled.yaml").write_text(text)
+        job = re.match(r"submitted (\S+);", self.hooke("submit", "scaled.yaml")).group(1)
+        self.addCleanup(self.hooke, "cancel", job)
+        driver = self.open(f"#/jobs/{job}")
+        running = "return [...document.querySelectorAll('.scroll .badge')].filter((b) => b.textContent === 'running').length"
+        self.wait_for(driver, "a group that trains", f"return (() => {{ {running} }})() === 1")
+        self.assertEqual(driver.execute_script("return document.getElementById('scale-groups').value"), "1")
+        driver.execute_script("window.confirm = () => true; document.getElementById('scale-groups').value = '0'; document.getElementById('scale').click()")
+        self.assertIn("not scaled: ", self.wait_for(driver, "the refusal", "return document.querySelector('.actions .bad').textContent"))
+        driver.execute_script("document.getElementById('scale-groups').value = '2'; document.getElementById('scale').click()")
+        self.wait_for(driver, "two groups that train", f"return (() => {{ {running} }})() === 2")
+        # What groups report of the center is there, and the page says the same as the history.
+        self.wait_for(driver, "the distance and the staleness", "return ['distance', 'staleness'].every((name) => document.querySelectorAll(`#chart-${name} tbody tr`).length === 2)")
+        history = list(csv.DictReader(io.StringIO(self.hooke("metrics", job, "--csv"))))
+        distances = [float(row["center_distance"]) for row in history if row["center_distance"]]
+        self.assertTrue(distances and all(0 < distance < 1 for distance in distances), distances)
+        staleness = [float(row["staleness"]) for row in history if row["staleness"]]
+        self.assertTrue(staleness and all(0 <= changes < 50 for changes in staleness), staleness)
+        self.assertTrue(all(row["center_distance"] == row["staleness"] == "" for row in history if row["series"] == "center"))
+
     def test_compares_jobs(self):
         self.hooke("submit", "job.yaml", "--watch")
         other = json.loads(self.hooke("jobs", "--output", "json"))["jobs"][0]["job_id"]
@@ -317,6 +357,53 @@ class Dashboard(unittest.TestCase):
         answer = self.get("/api/log/two-sizes-1?offset=x")
         self.assertEqual((answer.status, json.load(answer)), (400, {"error": "offset is no number; give one of at least 0"}))
         self.assertIn("no job none-7", self.dom("#/jobs/none-7"))
+
+
+class LostWorker(unittest.TestCase):
+    """A worker's daemon is killed, and its group with it: the page says so before the lease of 10 s is over, and then that the group is lost."""
+
+    def start(self, program, *flags):
+        ready = self.folder / f"{program}-{len(list(self.folder.iterdir()))}.ready"
+        command = [HOOKE.parent / program, f"--ready-file={ready}", f"--state-dir={ready}.state", *flags]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait, SECONDS)
+        self.addCleanup(process.terminate)
+        polling.wait_for(program, lambda: ready.exists() and ready.read_text(), SECONDS, lambda: "")
+        return process, ready.read_text().splitlines()
+
+    @unittest.skipIf(browser.MISSING, browser.MISSING)
+    def test_its_group_is_red_within_10_seconds(self):
+        folder = tempfile.TemporaryDirectory(prefix="hooke-dashboard-", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        _, (coordinator, dashboard) = self.start("hooke-server", "--listen=127.0.0.1:0", "--dashboard=127.0.0.1:0")
+        workers = [self.start("hooke-worker", f"--coordinator={coordinator}", f"--name=w{n}", "--slots=1")[0] for n in (1, 2)]
+        environment = dict(os.environ, HOME=folder.name, HOOKE_COORDINATOR=coordinator)
+        job_file = self.folder / "lost.yaml"
+        job_file.write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("  - {ranks: 2}\n  - {batch_size: 32}", "  {count: 2, ranks: 1}"))
+        said = subprocess.run([HOOKE, "submit", job_file], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+        job = re.match(r"submitted (\S+);", said).group(1)
+        driver = browser.start(folder.name)
+        self.addCleanup(driver.quit)
+        driver.get(f"http://{dashboard.removeprefix('dashboard ')}/#/jobs/{job}")
+        rows = "return [...document.querySelectorAll('[aria-label=Groups] tbody tr')].map((row) => [row.cells[2].textContent, row.cells[1].textContent, row.className, row.querySelector('.bad')?.textContent])"
+
+        def wait_for(what, condition, seconds=SECONDS):
+            found = []
+            polling.wait_for(what, lambda: found.append(condition({row[0]: row[1:] for row in driver.execute_script(rows)})) or found[-1], seconds, lambda: driver.execute_script("return document.body.innerText"))
+            return found[-1]
+
+        wait_for("two groups that train", lambda groups: [state for state, *_ in groups.values()] == ["running"] * 2)
+        workers[1].kill()
+        begun = time.monotonic()
+        reason = wait_for("the red group", lambda groups: groups.get("w2 (default)", [None] * 3)[1] == "dead" and groups["w2 (default)"][2], 20)
+        took = time.monotonic() - begun
+        print(f"group of a killed worker red after {took:.1f} s: {reason}")
+        self.assertLess(took, 10)
+        self.assertRegex(reason, r"worker w2 has not answered for [4-9] s")
+        lost = wait_for("the lost group", lambda groups: next((bad for _, kind, bad in groups.values() if kind == "dead" and bad and "lost (" in bad), None), 30)
+        print(f"after {time.monotonic() - begun:.1f} s: {lost}")
+        self.assertIn("w2", lost)
 
 
 class Token(unittest.TestCase):

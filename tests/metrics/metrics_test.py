@@ -27,13 +27,13 @@ PROMETHEUS = shutil.which("prometheus", path=f"{os.environ['PATH']}:{UNPACKED}")
 PROMTOOL = shutil.which("promtool", path=f"{os.environ['PATH']}:{UNPACKED}")
 SOON_SECONDS = 90
 SIDE = 28
-# Rule async fills all metrics but those of rounds.
+# Rule downpour fills all metrics but those of rounds.
 JOB = """name: bars
 model: mlp
 data: {{format: idx, train: {folder}/train, test: {folder}/test}}
 train: {{epochs: 100000, batch_size: 16, optimizer: {{name: sgd, learning_rate: 0.001}}, seed: 1}}
 groups: {{count: 2, ranks: 1}}
-averaging: {{rule: async}}
+averaging: {{rule: downpour, interval: 4}}
 """
 METRIC = re.compile(r"\b(?:hooke|process)_[a-z_]+")
 
@@ -112,6 +112,7 @@ class Metrics(unittest.TestCase):
         (cls.folder / "job.yaml").write_text(JOB.format(folder=cls.folder))
         cls.job = re.match(r"submitted (\S+);", cls.hooke("submit", cls.folder / "job.yaml")).group(1)
         cls.start_prometheus(targets)
+        wait_for("the staleness of both groups", lambda: read(cls.daemons["server-1"]).count("hooke_group_staleness_changes{") == 2)
         wait_for("an evaluation of the center", lambda: value_of(read(cls.daemons["server-1"]), f'hooke_job_center_accuracy_ratio{{job="{cls.job}"}}') is not None)
 
     @classmethod

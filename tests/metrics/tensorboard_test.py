@@ -39,7 +39,7 @@ runs = event_multiplexer.EventMultiplexer().AddRunsFromDirectory(sys.argv[1]).Re
 charts = {run: {tag: [[point.step, point.value] for point in runs.Scalars(run, tag)] for tag in tags["scalars"]} for run, tags in runs.Runs().items()}
 print(json.dumps(charts))
 """
-COLUMNS = {"loss": "loss", "samples_per_s": "samples_per_s", "exchange_ms": "exchange_ms", "accuracy": "accuracy_fraction"}
+COLUMNS = {"loss": "loss", "samples_per_s": "samples_per_s", "exchange_ms": "exchange_ms", "accuracy": "accuracy_fraction", "center_distance": "center_distance", "staleness": "staleness"}
 
 
 def charts_of(rows):

@@ -48,6 +48,7 @@ class CenterClient {
   explicit CenterClient(CenterOptions options);
 
   const std::vector<ServerCalls*>& servers() const { return options_.servers; }
+  const v1::JobSpecForShard& job() const { return options_.job; }
 
   // Attaches to each server in list order. A server that asks for initial values gets those of `vector`. Waits until
   // the deadline for servers that cannot be reached and for other groups that are initializing. DEADLINE_EXCEEDED names

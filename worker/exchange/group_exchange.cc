@@ -17,6 +17,12 @@ namespace {
 
 using Phase = v1::RankProgress;
 
+// The time from one exchange that is measured to the next, by the values of a rank's slice. To measure a value takes
+// about a nanosecond, so this leaves less than 0.3 % of the time to it.
+absl::Duration MeasureEvery(uint64_t values) {
+  return std::max(absl::Milliseconds(400), absl::Nanoseconds(400) * static_cast<double>(values));
+}
+
 // Does not initialize the values: pages that nobody writes to take no memory.
 std::unique_ptr<float[]> AllocateUntouched(uint64_t values) { return std::unique_ptr<float[]>(new float[values]); }
 
@@ -38,6 +44,7 @@ GroupExchange::GroupExchange(const GroupExchangeDependencies& deps, GroupExchang
   slice.values = vector_.size();
   slice.parameters = deps_.arena->parameters().size();
   slice.slice = client_->slice();
+  slice.alpha = deps_.center->job().alpha();
   rule_ = MakeGroupRule(options_.rule, slice);
   rule_->Begin(vector_);
   if (center_ != nullptr) std::copy(vector_.begin(), vector_.end(), center_.get());
@@ -88,6 +95,13 @@ void GroupExchange::Begin(const Exchange& exchange) {
   in_flight_since_ = exchange.step;
   exchange_ = exchange;
   ranges_ = RangesOf(static_cast<uint64_t>(deps_.group->rank()));
+  const absl::Time now = options_.clock();
+  measures_ = now >= measures_next_;
+  if (measures_) {
+    measures_next_ = now + MeasureEvery(client_->slice().size());
+    absl::MutexLock lock(&mutex_);
+    measured_.reset();
+  }
   ExchangeCall call;
   call.sequence = exchange.step;
   call.fragment = exchange.fragment;
@@ -120,7 +134,18 @@ AnswerSink GroupExchange::Sink() {
   return [this](const BlockAnswer& answer) { Take(answer); };
 }
 
+// Answers to earlier exchanges do not count: the group has gone on since.
+void GroupExchange::Measure(const BlockAnswer& answer) {
+  if (!measures_ || answer.earlier) return;
+  const std::optional<CenterGap> gap = rule_->Gap(answer, vector_);
+  if (!gap.has_value()) return;
+  absl::MutexLock lock(&mutex_);
+  if (!measured_.has_value()) measured_.emplace();
+  *measured_ += *gap;
+}
+
 void GroupExchange::Take(const BlockAnswer& answer) {
+  Measure(answer);
   rule_->Take(answer, vector_);
   if (center_ != nullptr) std::copy(answer.values.begin(), answer.values.end(), center_.get() + answer.first);
 }
@@ -214,6 +239,10 @@ absl::Status GroupExchange::Finish() {
     }
   }
   deps_.reporter->AddExchange(all_ok);
+  if (measures_ && all_ok) {
+    absl::MutexLock lock(&mutex_);
+    gap_ = measured_.value_or(gap_);
+  }
   missed_ = !all_ok;
   ++finished_;
   if (exchange_.last) {

@@ -28,6 +28,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "algorithms/center_gap.h"
 #include "algorithms/center_rule.h"
 #include "algorithms/compression.h"
 #include "algorithms/group_rule.h"
@@ -87,6 +88,9 @@ class GroupExchange {
   uint64_t finished() const { return finished_; }  // Number of finished exchanges.
   // Whether the first server is known to be away. The ExchangePlanner then does not ask it.
   bool SkipsFirstServer() const;
+  // How far this rank's slice was from the center, at the last exchange that was measured. Zeros: none was. Call it
+  // between exchanges.
+  const CenterGap& gap() const { return gap_; }
   // Whether this rank's exchanges skip any server now.
   bool SkipsSome() const { return client_->SkipsSome(); }
 
@@ -118,6 +122,7 @@ class GroupExchange {
   absl::Status Recreate(size_t server, absl::Time deadline);
   absl::Span<const float> Copy(absl::Span<const float> prepared);
   AnswerSink Sink();
+  void Measure(const BlockAnswer& answer);
   void Take(const BlockAnswer& answer);
   std::vector<Range> RangesOf(uint64_t rank) const;
   // Whether this rank has a slice.
@@ -141,6 +146,10 @@ class GroupExchange {
   ServerNotices notices_;
   std::optional<uint64_t> in_flight_since_;
   Exchange exchange_;  // The exchange that began last.
+  // Whether exchange_ is measured. Reports come twice a second, so more would be for nobody.
+  bool measures_ = false;
+  absl::Time measures_next_ = absl::InfinitePast();
+  CenterGap gap_;
   bool missed_ = false;
   uint64_t finished_ = 0;
   std::vector<Range> ranges_;  // The values of exchange_ that this rank exchanges.
@@ -157,6 +166,8 @@ class GroupExchange {
 
   absl::Mutex mutex_;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;  // The trainer waits in Finish and does not touch the vector.
+  // The sum over the answers of exchange_ so far; nullopt: the rule has none.
+  std::optional<CenterGap> measured_ ABSL_GUARDED_BY(mutex_);
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun, so Finish will not be called again.
   // Answers in the order of arrival. At most two of them are for the same block; one of the two answers an earlier
   // exchange.

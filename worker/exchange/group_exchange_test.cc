@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -36,6 +37,7 @@ struct RankResult {
   uint64_t steps = 0;
   absl::Status status;
   v1::RankProgress progress;
+  CenterGap gap;
 };
 
 // One group, whose ranks are threads, exchanges with two servers by the elastic rule. Its ranks call Begin and Finish
@@ -102,6 +104,7 @@ class GroupExchangeTest : public ::testing::Test {
     }
     result.vector.assign(arena.vector().begin(), arena.vector().end());
     result.progress = reporter.Progress();
+    result.gap = exchange.gap();
     return result;
   }
 
@@ -209,6 +212,34 @@ TEST_F(GroupExchangeTest, FollowsTheReference) {
       }
     }
   }
+}
+
+// The gaps of the ranks add up to that of the group, as it was when the exchange began, with and without a delay.
+TEST_F(GroupExchangeTest, MeasuresTheDistanceFromTheCenter) {
+  double x = kStart;
+  for (uint64_t step = 1; step <= 4; ++step) x = Trained(x, step);
+  for (const uint32_t delay : {0u, 3u}) {
+    for (const int ranks : {1, 3}) {
+      for (auto& server : servers_) server->Forget();
+      rhythm_ = {.interval = 4, .delay = delay, .steps_total = 8};
+      stop_after_ = 7;  // One exchange.
+      CenterGap gap;
+      for (const RankResult& result : Run(ranks)) {
+        EXPECT_TRUE(result.status.ok()) << result.status;
+        gap += result.gap;
+      }
+      EXPECT_NEAR(RelativeDistance(gap).value_or(-1), std::abs(x - kStart) / kStart, 1e-5);
+    }
+  }
+}
+
+// A rule by which servers step the center gives the group no values of its own.
+TEST_F(GroupExchangeTest, NoDistanceWithoutOwnValues) {
+  rule_ = RuleName::kAsync;
+  rhythm_ = {.interval = 4, .steps_total = 4};
+  const RankResult result = Run(1)[0];
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_FALSE(RelativeDistance(result.gap).has_value());
 }
 
 // With fragments each step exchanges at most one fragment, so fewer blocks are exchanged at once. In an interval as

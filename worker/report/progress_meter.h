@@ -44,6 +44,7 @@ class ProgressMeter {
   void ReportStep(const StepDone& step, absl::Time now);
   // The center has the group's work up to this step.
   void SetExchanged(uint64_t step) { progress_.set_exchanged_step(step); }
+  void SetCenterDistance(double distance) { progress_.set_center_distance(distance); }
   void AddExchange(bool ok);
   void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
   // The server has been absent since `since`; nullopt: it is back.

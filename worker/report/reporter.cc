@@ -1,5 +1,7 @@
 #include "worker/report/reporter.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -64,6 +66,11 @@ void Reporter::AddExchange(bool ok) {
 void Reporter::SetExchanged(uint64_t step) {
   absl::MutexLock lock(&mutex_);
   meter_.SetExchanged(step);
+}
+
+void Reporter::SetCenterDistance(double distance) {
+  absl::MutexLock lock(&mutex_);
+  meter_.SetCenterDistance(distance);
 }
 
 void Reporter::AddMissedByOthers() {
@@ -170,6 +177,8 @@ std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
 
 // Waits for events or until the next progress is due. Only the meter uses options_.clock; waits use real time.
 void Reporter::Run() {
+  // By this name people, and `tests/benchmarks/run reports`, find what reports cost.
+  pthread_setname_np(pthread_self(), "hooke-reports");
   absl::Time next_progress = absl::Now() + options_.interval;
   absl::Duration profile_interval = options_.profile_interval;
   absl::Time next_profile = absl::Now() + profile_interval / 5;

@@ -56,6 +56,8 @@ class Reporter {
   void AddExchange(bool ok);
   // The center has the group's work up to this step (RankProgress.exchanged_step).
   void SetExchanged(uint64_t step);
+  // How far the group was from the center (RankProgress.center_distance).
+  void SetCenterDistance(double distance);
   // The last exchange was ok on this rank, but another rank of the group missed a server.
   void AddMissedByOthers();
   // Exchanges have skipped the server since `since`; nullopt: it is back.

@@ -245,6 +245,8 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
     planner_->Propose(MomentAt(step_ + 1), Proposal());
     Missed() = exchange_->missed() ? 1.0f : 0.0f;
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
+    Gap()[0] = static_cast<float>(exchange_->gap().difference);
+    Gap()[1] = static_cast<float>(exchange_->gap().center);
   }
   if (options_.learns_of_stops) AskWhetherToStop();
   Stops() = wants_stop_ ? 1.0f : 0.0f;
@@ -254,8 +256,9 @@ absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
   if (deps_.narrow != nullptr) deps_.narrow->GatherBuffers();
   absl::StatusOr<float> mean = group_step_->Finish(loss, learning_rate);
   if (deps_.narrow != nullptr) deps_.narrow->ScatterBuffers();
-  if (mean.ok()) NoteMissed();
   if (!mean.ok()) return mean;
+  NoteMissed();
+  NoteGap();
   stopping_ = stopping_ || Stops() > 0;
   if (absl::Status left = LeaveIfAsked(); !left.ok()) return left;
   // The job's end comes first: a group that stops, or has made its last step, ends well.
@@ -339,6 +342,14 @@ void GroupTraining::NoteMissed() {
   if (exchange_->finished() == exchanges_judged_) return;
   exchanges_judged_ = exchange_->finished();
   if (Missed() > 0 && !exchange_->missed()) deps_.reporter->AddMissedByOthers();
+}
+
+// Reports how far the group is from the center. Each rank knows it of its own slice, and the step's collective has put
+// the slices together.
+void GroupTraining::NoteGap() {
+  if (!Exchanges()) return;
+  const std::optional<double> distance = RelativeDistance({Gap()[0], Gap()[1]});
+  if (distance.has_value()) deps_.reporter->SetCenterDistance(*distance);
 }
 
 bool GroupTraining::Exchanges() const {

@@ -118,10 +118,10 @@ absl::Status PullInGroup(Group& group, CenterClient& center, const RankZeroCall&
 
 // Number of the arena's statistics that a training uses, from the first on. They are the loss, rank 0's decision on the
 // next exchange, whether a rank's last exchange missed a server, whether a rank's exchanges skip a server now, whether
-// the job is to stop, and whether the group is to leave. Those of the group's state follow. The caller may have more
-// statistics after these, which Combine averages over the ranks, too.
+// the job is to stop, whether the group is to leave, and how far it is from the center. Those of the group's state
+// follow. The caller may have more statistics after these, which Combine averages over the ranks, too.
 inline constexpr uint64_t kTrainingStatistics =
-    kGroupStepStatistics + kExchangePlannerStatistics + 4 + kGroupStateStatistics;
+    kGroupStepStatistics + kExchangePlannerStatistics + 6 + kGroupStateStatistics;
 
 class GroupTraining {
  public:
@@ -215,6 +215,7 @@ class GroupTraining {
   absl::StatusOr<bool> AgreeOnEnd();
   void AskWhetherToStop();
   void NoteMissed();
+  void NoteGap();
   absl::Status SaveCenter(uint64_t step);
 
   bool Exchanges() const;
@@ -227,6 +228,10 @@ class GroupTraining {
   float& Skips() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 1]; }
   float& Stops() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 2]; }
   float& Leaves() const { return deps_.arena->statistics()[kGroupStepStatistics + kExchangePlannerStatistics + 3]; }
+  // Both sums of CenterGap.
+  absl::Span<float> Gap() const {
+    return deps_.arena->statistics().subspan(kGroupStepStatistics + kExchangePlannerStatistics + 4, 2);
+  }
   absl::Span<float> StateStatistics() const {
     return deps_.arena->statistics().subspan(kTrainingStatistics - kGroupStateStatistics, kGroupStateStatistics);
   }

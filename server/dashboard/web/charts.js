@@ -16,6 +16,8 @@ const CHARTS = [
   { id: "loss", title: "Loss of the groups", column: "loss", factor: 1, center: false },
   { id: "accuracy", title: "Accuracy of the center, %", column: "accuracy", factor: 100, center: true },
   { id: "rate", title: "Samples per second", column: "samples_per_s", factor: 1, center: false },
+  { id: "distance", title: "Distance from the center, % of its length", column: "center_distance", factor: 100, center: false },
+  { id: "staleness", title: "Changes by other groups between two exchanges", column: "staleness", factor: 1, center: false },
   { id: "exchange", title: "Milliseconds of an exchange", column: "exchange_ms", factor: 1, center: false },
 ];
 const COLUMNS = ["unix_ms", "step", ...CHARTS.map((chart) => chart.column)];

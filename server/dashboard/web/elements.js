@@ -62,6 +62,7 @@ const WORDS = {
   SUCCEEDED: "good",
   FINISHED: "good",
   FAILED: "bad",
+  HELD: "held",
   CANCELLED: "quiet",
 };
 

@@ -34,17 +34,37 @@ function shares(progress) {
 }
 
 
-function groupRow(group, death) {
+// A number that a group may not have, as a text.
+function known(value, text, factor) {
+  return value === undefined || !Number.isFinite(Number(value)) ? "-" : text(factor * Number(value));
+}
+
+// What a row says about the group's state. Of a held group it shows what it printed last, because that says what to mend.
+function whyText(group, bad, reason, held) {
+  const text = bad ? h("span", {}, h("span", { class: "bad" }, bad), reason ? `; ${reason}` : "") : h("span", {}, reason);
+  const lines = group.last_lines ?? [];
+  if (held && lines.length) text.append(h("pre", { class: "last" }, lines.join("\n")));
+  return text;
+}
+
+// Says of a peer for how long it has been silent. Its time may be by another machine's clock.
+function silenceText(silence, now) {
+  const seconds = Math.round((now - Number(silence.since_unix_ms ?? now)) / 1000);
+  return `${silence.what} has not answered for ${Math.max(0, seconds)} s`;
+}
+
+function groupRow(group, death, now) {
   const progress = group.progress ?? {};
-  const faults = (group.silences ?? []).map((silence) => `${silence.what} does not answer`);
+  const faults = (group.silences ?? []).map((silence) => silenceText(silence, now));
   if (group.slow) faults.push(`straggler: ${group.slow}`);
   if (death) faults.push(`${clock(death.unix_ms)}: ${death.text}`);
   const bad = faults.join("; ");
   const has = group.progress !== undefined;
   const reason = reasonText(group.state, group.reason);
+  const held = group.state === "GROUP_STATE_HELD";
   return h(
     "tr",
-    { class: bad ? "dead" : null },
+    { class: held ? "held" : bad ? "dead" : null },
     cell(group.task === "EVALUATE" ? "evaluation" : `group ${group.group ?? 0}`),
     cell(badge(group.state)),
     cell(group.worker ? `${group.worker} (${group.site})` : "-"),
@@ -53,8 +73,10 @@ function groupRow(group, death) {
     cell(has ? number(progress.epoch, 2) : "-", "number"),
     cell(has ? number(progress.loss, 4) : "-", "number"),
     cell(has ? number(progress.samples_per_s, 0) : "-", "number"),
+    cell(known(progress.center_distance, (distance) => `${distance.toPrecision(2)} %`, 100), "number"),
+    cell(known(progress.staleness, (changes) => changes.toFixed(1), 1), "number"),
     cell(shares(progress)),
-    cell(bad ? h("span", {}, h("span", { class: "bad" }, bad), reason ? `; ${reason}` : "") : reason, "text"),
+    cell(whyText(group, bad, reason, held), "text"),
   );
 }
 
@@ -81,6 +103,54 @@ class Log {
   }
 }
 
+// Asks the coordinator to change a job. What goes wrong is said in `said`.
+async function actOn(path, failure, said) {
+  try {
+    await act(path);
+    said.textContent = "";
+    refresh(shown);
+  } catch (error) {
+    said.textContent = ` ${failure}: ${error.message} `;
+  }
+}
+
+// Changes the number of a job's groups, of one site if the job has several kinds of groups.
+class Scale {
+  constructor(id, said) {
+    this.count = h("input", { type: "number", min: "1", max: "1024", id: "scale-groups", "aria-label": "Number of groups" });
+    this.site = h("select", { "aria-label": "Site", hidden: "" });
+    this.button = h("button", { type: "button", id: "scale" }, "Scale");
+    this.element = h("span", { hidden: "" }, this.count, " ", this.site, " ", this.button);
+    this.site.addEventListener("change", () => this.fill());
+    this.button.addEventListener("click", () => {
+      const groups = this.count.value;
+      const where = this.site.hidden ? "" : this.site.value;
+      if (!confirm(`Scale ${id} to ${groups} groups${where ? ` at ${where}` : ""}? Its groups exchange and end, and then as many start. That takes some seconds.`)) return;
+      actOn(`api/scale/${encodeURIComponent(id)}?groups=${encodeURIComponent(groups)}&site=${encodeURIComponent(where)}`, "not scaled", said);
+    });
+  }
+
+  // Puts in the present number, which the reader then changes.
+  fill() {
+    const kind = this.kinds.find((one) => one.site === this.site.value);
+    this.count.value = String(kind ? kind.count : this.groups.count);
+  }
+
+  show(job, isOver) {
+    this.element.hidden = isOver;
+    const groups = job.spec?.groups ?? {};
+    const now = JSON.stringify(groups);
+    if (now === this.shown) return;
+    this.shown = now;
+    this.groups = groups;
+    this.kinds = groups.kinds ?? [];
+    const sites = this.kinds.map((kind) => kind.site).filter((site) => site);
+    this.site.replaceChildren(...sites.map((site) => h("option", { value: site }, site)));
+    this.site.hidden = sites.length === 0;
+    this.fill();
+  }
+}
+
 function jobPage(id) {
   document.title = `${id} - Hooke`;
   const name = encodeURIComponent(id);
@@ -88,8 +158,10 @@ function jobPage(id) {
   const place = h("div", { class: "charts" });
   const axis = h("button", { type: "button" });
   const cancel = h("button", { type: "button", hidden: "" }, "Cancel the job");
-  const cancelled = h("span", { class: "bad", role: "status" });
-  const columns = [["group"], ["state"], ["worker (site)"], ["start", "number"], ["step", "number"], ["epoch", "number"], ["loss", "number"], ["samples/s", "number"], ["time spent in"], ["reason"]];
+  const resume = h("button", { type: "button", hidden: "", id: "resume" }, "Resume the held groups");
+  const said = h("span", { class: "bad", role: "status" });
+  const scale = new Scale(id, said);
+  const columns = [["group"], ["state"], ["worker (site)"], ["start", "number"], ["step", "number"], ["epoch", "number"], ["loss", "number"], ["samples/s", "number"], ["from center", "number"], ["staleness", "number"], ["time spent in"], ["reason"]];
   const groups = table("Groups", columns);
   const strip = h("div", { class: "strip" });
   const eventList = h("ul", { id: "events" });
@@ -99,7 +171,7 @@ function jobPage(id) {
   page.replaceChildren(
     h("h1", {}, id),
     about,
-    h("p", { class: "actions" }, cancel, cancelled, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain")),
+    h("p", { class: "actions" }, cancel, resume, scale.element, said, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain")),
     h("p", { class: "quiet" }, "The model: ", exportText),
     h("h2", {}, "Groups"),
     groups.element,
@@ -118,16 +190,12 @@ function jobPage(id) {
   axisButton(axis, charts);
   cancel.addEventListener("click", async () => {
     if (!confirm(`Cancel ${id}? Its groups are stopped at once, and do not start again.`)) return;
-    try {
-      await act(`api/cancel/${name}`);
-      cancelled.textContent = "";
-      refresh(shown);
-    } catch (error) {
-      cancelled.textContent = ` not cancelled: ${error.message} `;
-    }
+    await actOn(`api/cancel/${name}`, "not cancelled", said);
   });
+  resume.addEventListener("click", () => actOn(`api/resume/${name}`, "not resumed", said));
   let version = "";
   let job = null;
+  let round = "";
   let atEnd = false; // The history was read after the job's end: it does not change any more.
   const show = (row, now) => {
     const rest = left(row, now);
@@ -140,16 +208,19 @@ function jobPage(id) {
         ["time", duration(age(row, now))],
         ["submitted", clock(row.submitted_unix_ms)],
         ["center", job.center ? `accuracy ${accuracy(row)}, loss ${number(job.center.loss, 4)}, at epoch ${number(job.center.epoch, 2)}` : "not evaluated yet"],
+        ["rounds", round || null],
         ["servers", (job.servers ?? []).join(", ") || "-"],
         ["setback", job.setback ? `${clock(job.setback.unix_ms)}: ${job.setback.text}` : null],
       ]),
     );
     cancel.hidden = ended(row);
+    resume.hidden = ended(row) || !(job.groups ?? []).some((group) => group.state === "GROUP_STATE_HELD");
+    scale.show(job, ended(row));
     const deathOf = (group) => {
       const death = timeline.deaths.get(group.group ?? 0);
       return death && !ended(row) && group.state !== "GROUP_STATE_FINISHED" && now - death.unix_ms < DEATH_SHOWN_MS ? death : null;
     };
-    setRows(groups.body, (job.groups ?? []).map((group) => groupRow(group, deathOf(group))));
+    setRows(groups.body, (job.groups ?? []).map((group) => groupRow(group, deathOf(group), now)));
   };
   get("api/page").then(
     (about) => (exportText.textContent = `hooke export ${id} ${id}.safetensors --coordinator ${about.coordinator}`),
@@ -160,6 +231,7 @@ function jobPage(id) {
       const [answer] = await Promise.all([get(`api/jobs/${name}?since=${encodeURIComponent(version)}`), timeline.update()]);
       version = answer.version;
       job = answer.job ?? job;
+      round = answer.round ?? round;
       show(answer.row, answer.now_unix_ms);
       timeline.draw(answer.row.submitted_unix_ms, ended(answer.row) ? answer.row.ended_unix_ms : answer.now_unix_ms);
       if (!atEnd) charts.add(id, (await get(charts.historyPath(id))).series);

@@ -52,15 +52,18 @@ int main(int argc, char** argv) try {
   hooke::LoadOptions options;
   double seconds = 20;
   double warm_up = 34;
+  double list_every = absl::ToDoubleSeconds(options.list_every);
   command.Add("--coordinator", options.coordinator, "HOST:PORT of the coordinator").Required();
   command.Add("--workers", options.workers, "Workers").Range(1, 4096);
   command.Add("--ranks", options.ranks, "Ranks of all groups together").Range(1, 100000);
   command.Add("--group-ranks", options.group_ranks, "Ranks of a group").Range(1, 1024);
   command.Add("--job-groups", options.job_groups, "Groups of a job").Range(1, 1024);
   command.Add("--watchers", options.watchers, "Users who watch a job each").Range(0, 1000);
+  command.Add("--list-every", list_every, "Seconds between two lists of all jobs").Range(0.001, 3600.0);
   command.Add("--warm-up", warm_up, "Seconds from when all groups run to the measurement").Range(0.0, 3600.0);
   command.Add("--seconds", seconds, "Seconds of the measurement").Range(0.001, 3600.0);
   if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
+  options.list_every = absl::Seconds(list_every);
   return hooke::Run(options, absl::Seconds(warm_up), absl::Seconds(seconds));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
