@@ -71,8 +71,8 @@ struct GroupRecord {
   uint32_t repeats = 0;      // Ends in a row with this cause, without a new step between them.
   std::vector<std::string> last_lines = {};  // HELD: the last lines that it printed, oldest first.
   bool is_new = false;                       // GroupStart.is_new.
-  // The last RankProgress.exchanged_step of its rank 0. It counts where no server says how far the group came (LastSteps
-  // in server/cluster/next_generation.h).
+  // The last RankProgress.exchanged_step of its rank 0. It counts where no server says how far the group came
+  // (LastSteps in server/cluster/next_generation.h).
   uint64_t exchanged_step = 0;
 };
 
