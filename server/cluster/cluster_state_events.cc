@@ -249,8 +249,8 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
 }
 
 // A start may go on from an earlier step than the last one had exchanged: a server came back with a snapshot, or the
-// group with its kept values. The step is stored every few seconds, because the data before it must not be handed out
-// again after a restart of the coordinator.
+// group with its kept values. The step is stored every few seconds. It counts after a restart of the coordinator, too,
+// if no server says how far the group came.
 void ClusterState::NoteExchanged(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now) {
   const uint64_t step = std::min(progress.exchanged_step(), progress.step());
   if (step == 0 || step > kStepMax) return;

@@ -18,10 +18,11 @@
 namespace hooke {
 namespace {
 
-double DefaultAlpha(const v1::GroupsSpec& groups) {
+v1::AveragingSpec Defaults(v1::AveragingSpec::Rule rule, const v1::GroupsSpec& groups) {
   v1::JobSpec job;
   *job.mutable_groups() = groups;
-  return FillDefaults(job).averaging().alpha();
+  job.mutable_averaging()->set_rule(rule);
+  return FillDefaults(job).averaging();
 }
 
 uint64_t StepSamples(const v1::JobSpec& job) {
@@ -124,9 +125,12 @@ absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::s
 }
 
 v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups) {
-  const bool by_default = job.averaging().alpha() == DefaultAlpha(job.groups());
+  v1::AveragingSpec& averaging = *job.mutable_averaging();
+  const v1::AveragingSpec before = Defaults(averaging.rule(), job.groups());
+  const v1::AveragingSpec after = Defaults(averaging.rule(), groups);
+  if (averaging.alpha() == before.alpha()) averaging.set_alpha(after.alpha());
+  if (averaging.momentum() == before.momentum()) averaging.set_momentum(after.momentum());
   *job.mutable_groups() = groups;
-  if (by_default) job.mutable_averaging()->set_alpha(DefaultAlpha(groups));
   return job;
 }
 

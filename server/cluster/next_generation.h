@@ -22,8 +22,8 @@ namespace hooke {
 // FAILED_PRECONDITION: a job of this rule cannot change its groups.
 absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::string& site, uint32_t count);
 
-// Returns the job with these groups. An elastic job's alpha that is the default for its present groups becomes the
-// default for these.
+// Returns the job with these groups. An elastic job's alpha, or a bmuf job's momentum, that is the default for its
+// present groups becomes the default for these.
 v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups);
 
 // Checks that a step of all these groups takes no more samples than the job trains in an epoch: then no group could

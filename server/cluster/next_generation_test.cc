@@ -82,6 +82,23 @@ TEST(NextGenerationTest, AlphaFollowsTheGroupsUnlessItWasChosen) {
   EXPECT_DOUBLE_EQ(WithGroups(job, groups).averaging().alpha(), 0.4);
 }
 
+TEST(NextGenerationTest, BmufsMomentumFollowsTheGroupsUnlessItWasChosen) {
+  v1::JobSpec job = ExampleJob({2, 2});
+  job.mutable_averaging()->set_rule(v1::AveragingSpec::BMUF);
+  job.mutable_averaging()->clear_momentum();
+  job = FillDefaults(job);
+  EXPECT_DOUBLE_EQ(job.averaging().momentum(), 0.5);
+  v1::GroupsSpec groups = job.groups();
+  groups.set_count(4);
+  EXPECT_DOUBLE_EQ(WithGroups(job, groups).averaging().momentum(), 0.75);
+  job.mutable_averaging()->set_momentum(0.4);
+  EXPECT_DOUBLE_EQ(WithGroups(job, groups).averaging().momentum(), 0.4);
+  job.mutable_averaging()->set_rule(v1::AveragingSpec::SLOWMO);
+  job.mutable_averaging()->clear_momentum();
+  job = FillDefaults(job);
+  EXPECT_DOUBLE_EQ(WithGroups(job, groups).averaging().momentum(), job.averaging().momentum());
+}
+
 // 2 groups of 2 ranks train 32 samples each in a step, 10 steps an epoch: 1280 samples. 20 groups fill one step,
 // not 21.
 TEST(NextGenerationTest, AStepMustNotTakeMoreThanAnEpoch) {

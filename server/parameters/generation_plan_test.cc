@@ -94,6 +94,32 @@ TEST(NextGeneration, RefusesOtherChanges) {
   }
 }
 
+// The momentum of bmuf follows the number of groups, from 0 for one group on. That of other rules stays.
+TEST(NextGeneration, TakesTheMomentumOfBmuf) {
+  for (const auto rule : {v1::AveragingSpec::BMUF, v1::AveragingSpec::SLOWMO}) {
+    const ShardPlan center =
+        PlanShard(Request(0, [rule](auto& request) { request.mutable_job()->set_rule(rule); }), 4).value();
+    const absl::StatusOr<ShardPlan> next =
+        NextGeneration(center, PlanShard(Request(7,
+                                                 [rule](auto& request) {
+                                                   request.mutable_job()->set_rule(rule);
+                                                   request.mutable_job()->mutable_optimizer()->set_momentum(0.5);
+                                                   request.mutable_job()->mutable_optimizer()->set_nesterov(true);
+                                                 }),
+                                         4)
+                                   .value());
+    if (rule == v1::AveragingSpec::SLOWMO) {
+      EXPECT_EQ(next.status().code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_THAT(std::string(next.status().message()), HasSubstr("momentum"));
+      continue;
+    }
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_EQ(center.rule.traits.state_values, 0u);
+    EXPECT_EQ(next->rule.traits.state_values, 1u);
+    EXPECT_EQ(next->job.optimizer().momentum(), 0.5);
+  }
+}
+
 // Groups of one generation have the same numbers. The message names what differs.
 TEST(ComparePlans, NamesDifferencesWithinAGeneration) {
   struct Case {

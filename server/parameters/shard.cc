@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Make(ShardPlan plan, std::shared_p
   // A peer's numbers decide how much memory is allocated here, so the allocation may fail.
   try {
     std::unique_ptr<Shard> shard(new Shard(std::move(plan), *std::move(rule), std::move(clock)));
+    if (values != Memory::kOfAnother) shard->MakeState();
     if (values == Memory::kOfItsOwn) shard->MakeValues();
     return shard;
   } catch (const std::bad_alloc&) {
@@ -60,6 +61,12 @@ void Shard::MakeValues() {
   for (uint64_t i = 0; i < blocks(); ++i) {
     absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].values.assign(BlockRange(i).size(), 0.0f);
+  }
+}
+
+void Shard::MakeState() {
+  for (uint64_t i = 0; i < blocks(); ++i) {
+    absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].state.assign(BlockRange(i).size() * rule_->traits().state_values, 0.0f);
   }
 }

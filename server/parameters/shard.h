@@ -59,7 +59,8 @@ class Shard {
 
   // Makes the shard with which the center of `before` goes on in a later generation of the job, by the plan of
   // NextGeneration. It takes the values, the rule's state and the counts of updates of each block, and whether the
-  // center is initialized and the job is to stop. It counts exchanges on. What belongs to groups begins anew. The
+  // center is initialized and the job is to stop. A state of another size, which only bmuf's momentum may need, begins
+  // with zeros. It counts exchanges on. What belongs to groups begins anew. The
   // blocks' memory is handed over, so at no time are there two copies. `before` is closed: its turns end with
   // GenerationOver, and its blocks are gone. RESOURCE_EXHAUSTED: as for Create; `before` is as it was.
   static absl::StatusOr<std::unique_ptr<Shard>> Succeed(ShardPlan plan, Shard& before);
@@ -253,11 +254,12 @@ class Shard {
     bool changes_groups = false;
   };
 
-  // The blocks have no values yet: call MakeValues or TakeOver.
+  // The blocks have no values and no state yet: call MakeValues and MakeState, or TakeOver.
   Shard(ShardPlan plan, std::unique_ptr<CenterRule> rule, std::shared_ptr<WaitClock> clock);
-  enum class Memory { kOfItsOwn, kOfAnother };
+  enum class Memory { kOfItsOwn, kOfAnother, kValuesOfAnother };
   static absl::StatusOr<std::unique_ptr<Shard>> Make(ShardPlan plan, std::shared_ptr<WaitClock> clock, Memory values);
   void MakeValues();
+  void MakeState();
   // Closes `before`, and takes over what Succeed describes.
   void TakeOver(Shard& before);
   // Takes a block away from a closed shard.

@@ -68,19 +68,22 @@ void Shard::RestoreState(const Groups& groups, uint64_t updates) {
 }
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Succeed(ShardPlan plan, Shard& before) {
-  absl::StatusOr<std::unique_ptr<Shard>> made = Make(std::move(plan), before.clock_, Memory::kOfAnother);
+  const bool same_state = plan.rule.traits.state_values == before.plan().rule.traits.state_values;
+  absl::StatusOr<std::unique_ptr<Shard>> made =
+      Make(std::move(plan), before.clock_, same_state ? Memory::kOfAnother : Memory::kValuesOfAnother);
   if (made.ok()) (*made)->TakeOver(before);
   return made;
 }
 
 // Once `before` is closed, none of its turns changes a block, and none of its groups ends. Nothing here can fail then.
 void Shard::TakeOver(Shard& before) {
+  const bool same_state = rule_->traits().state_values == before.rule_->traits().state_values;
   before.CloseFor(plan_.job.first_incarnation());
   for (uint64_t i = 0; i < blocks(); ++i) {
     BlockCopy block = before.HandOverBlock(i);
     absl::MutexLock lock(&blocks_[i].mutex);
     blocks_[i].values = std::move(block.values);
-    blocks_[i].state = std::move(block.state);
+    if (same_state) blocks_[i].state = std::move(block.state);
     blocks_[i].updates = block.updates;
     // All groups begin with the present center.
     std::fill(blocks_[i].seen.begin(), blocks_[i].seen.end(), block.updates);

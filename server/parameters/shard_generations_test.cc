@@ -262,6 +262,30 @@ TEST(ShardGenerations, EarlierStartsAreRefused) {
   EXPECT_EQ(next->Attach(kNow, {1, 0, 6}, kLease).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+// With one group bmuf has no momentum, so its center has no state. With more groups the state begins with zeros.
+TEST(ShardGenerations, AStateOfAnotherSizeBeginsWithZeros) {
+  const auto bmuf = [](const Generation& generation, double momentum) {
+    v1::AttachRequest request = RoundsRequest(generation, v1::AveragingSpec::BMUF);
+    request.mutable_job()->mutable_optimizer()->set_momentum(momentum);
+    return request;
+  };
+  std::unique_ptr<Shard> shard = MakeTestShard(bmuf({1}, 0), std::vector<float>(4), 1);
+  EXPECT_EQ(TestTurn(*shard, {0, 0, 1}, 1, 0, std::vector<float>(4, 1)).outcome, absl::OkStatus());
+  const std::vector<float> values = shard->CopyBlock(0).values;
+  EXPECT_TRUE(shard->CopyBlock(0).state.empty());
+  Succeed(bmuf({2, 5, 1}, 0.5), shard);
+  EXPECT_EQ(shard->CopyBlock(0).values, values);
+  EXPECT_EQ(shard->CopyBlock(0).state, std::vector<float>(4, 0));
+  TestTurn one(*shard, {0, 0, 5}, 2, 0, std::vector<float>(4, 1));
+  TestTurn other(*shard, {1, 0, 6}, 2, 0, std::vector<float>(4, 1));
+  EXPECT_EQ(one.outcome, absl::OkStatus());
+  EXPECT_EQ(shard->CopyBlock(0).state.size(), 4u);
+  EXPECT_NE(shard->CopyBlock(0).state, std::vector<float>(4, 0));
+  Succeed(bmuf({1, 9, 2}, 0), shard);
+  EXPECT_TRUE(shard->CopyBlock(0).state.empty());
+  EXPECT_EQ(TestTurn(*shard, {0, 0, 9}, 3, 0, std::vector<float>(4, 1)).outcome, absl::OkStatus());
+}
+
 // Before the next generation's plan is known, the groups of this one are out already. What counts is the sequence that
 // all blocks have.
 TEST(ShardGenerations, AnEndedGenerationTakesNothingMore) {

@@ -207,6 +207,10 @@ void SetGeneration(const v1::JobSpecForShard& from, v1::JobSpecForShard& job) {
   job.set_first_step(from.first_step());
   job.set_first_epoch(from.first_epoch());
   job.set_steps_total(from.steps_total());
+  if (job.rule() == v1::AveragingSpec::BMUF) {  // Its momentum follows the number of groups.
+    job.mutable_optimizer()->set_momentum(from.optimizer().momentum());
+    job.mutable_optimizer()->set_nesterov(from.optimizer().nesterov());
+  }
 }
 
 }  // namespace

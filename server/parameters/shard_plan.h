@@ -81,8 +81,8 @@ absl::Status ComparePlans(const ShardPlan& center, const ShardPlan& group);
 
 // Returns the plan with which the center goes on when `group`, of a later generation, attaches. It has the blocks of
 // the center, and all else from the group. FAILED_PRECONDITION: the generations differ in more than a later generation
-// may, which is its groups, ranks, slices, group_samples, alpha, quorum, and where it begins and ends; the message is
-// that of ComparePlans. INVALID_ARGUMENT: the group's plan does not fit the center's blocks.
+// may, which is its groups, ranks, slices, group_samples, alpha, quorum, bmuf's momentum, and where it begins and ends;
+// the message is that of ComparePlans. INVALID_ARGUMENT: the group's plan does not fit the center's blocks.
 absl::StatusOr<ShardPlan> NextGeneration(const ShardPlan& center, const ShardPlan& group);
 
 // Checks that the plan has such a group, rank and incarnation. INVALID_ARGUMENT: it does not. ABORTED: the incarnation

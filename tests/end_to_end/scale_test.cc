@@ -92,7 +92,7 @@ TEST_F(ScaleTest, GroupsComeAndGo) {
 
 // Under a rule with rounds no group of the new generation waits for one that is gone.
 TEST_F(ScaleTest, RoundsGoOnWithTheGroupsThatAreThere) {
-  for (const char* averaging : {"{rule: average, interval: 8}", "{rule: sync}"}) {
+  for (const char* averaging : {"{rule: average, interval: 8}", "{rule: bmuf, interval: 8}", "{rule: sync}"}) {
     ASSERT_NO_FATAL_FAILURE(Submit(2, 40, averaging));
     AwaitGroups(2, 20);
     Scale(1);
