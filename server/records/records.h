@@ -76,7 +76,7 @@ struct GroupRecord {
   uint64_t exchanged_step = 0;
 };
 
-// The generations of a job. All fields are empty or 0 until a user changes the number of its groups.
+// The generations of a job. All fields are empty or 0 until the number of its groups changes.
 struct Generations {
   // The groups of the next generation, which begins when all present ones have left; nullopt: none is to begin.
   std::optional<v1::GroupsSpec> wanted;
