@@ -34,7 +34,7 @@ class ByteLocks {
   absl::Status BeginChoice();
   void EndChoice();
 
-  // Returns whether another object has taken the thing.
+  // Returns whether another object has taken the thing, or the file cannot tell.
   bool IsTaken(int64_t number) const;
   // Takes a thing that is free, between BeginChoice and EndChoice. Taking twice is the same as once.
   void Take(int64_t number);

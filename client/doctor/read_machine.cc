@@ -220,9 +220,12 @@ MachineValues ReadMachine(const ReadMachineOptions& options) {
   machine.state_dir = options.state_dir;
   machine.state_probe_dir = NearestFolder(options.state_dir);
   // The worker says which mpirun the other commands are about.
-  machine.worker_describe = RunCommands({{{options.programs_dir + "/hooke-worker", "--describe", "--coordinator",
-                                           options.coordinator, "--state-dir", "/nonexistent"},
-                                          kDescribeLimit}})[0];
+  machine.worker_describe =
+      RunCommands({{{options.programs_dir + "/hooke-worker", "--describe", "--coordinator", options.coordinator,
+                     "--state-dir", "/nonexistent",
+                     // The doctor asks nvidia-smi itself, and a slow one is no fault of the worker.
+                     "--gpus", "none"},
+                    kDescribeLimit}})[0];
   const std::vector<Wanted> wanted = CommandsFor(options, machine);
   std::vector<CommandToRun> commands;
   commands.reserve(wanted.size());

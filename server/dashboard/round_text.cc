@@ -26,6 +26,13 @@ std::string Named(const std::vector<uint32_t>& groups) {
   return text;
 }
 
+// Whether the group is in the midst of its training, but no rank of it works now: it waits, starts or is held.
+bool IsAway(const v1::GroupStatus& group) {
+  return group.task() == v1::GroupStart::TRAIN &&
+         (group.state() == v1::GROUP_STATE_WAITING || group.state() == v1::GROUP_STATE_STARTING ||
+          group.state() == v1::GROUP_STATE_HELD);
+}
+
 bool Trains(const v1::GroupStatus& group) {
   return group.task() == v1::GroupStart::TRAIN && group.state() == v1::GROUP_STATE_RUNNING && group.has_progress();
 }
@@ -35,10 +42,11 @@ bool Trains(const v1::GroupStatus& group) {
 std::string RoundText(const v1::JobStatus& job) {
   const std::optional<RuleName> rule = RuleOf(static_cast<uint32_t>(job.spec().averaging().rule()));
   if (job.state() != v1::JOB_STATE_RUNNING || !rule.has_value() || !WaitsForOthers(*rule)) return "";
-  std::vector<uint32_t> waiting, others;
+  std::vector<uint32_t> waiting, others, away;
   double waited = 0;
   uint64_t exchanges = 0;
   for (const v1::GroupStatus& group : job.groups()) {
+    if (IsAway(group)) away.push_back(group.group());
     if (!Trains(group)) continue;
     const v1::RankProgress& progress = group.progress();
     exchanges = std::max(exchanges, progress.exchanges());
@@ -52,7 +60,9 @@ std::string RoundText(const v1::JobStatus& job) {
   if (waiting.empty()) return absl::StrCat(text, "no group waits for another");
   absl::StrAppend(&text, Named(waiting), waiting.size() == 1 ? " has" : " have", " waited ",
                   static_cast<int64_t>(std::min(waited, 1e9)), " s for ");
-  return absl::StrCat(text, others.empty() ? "a server" : Named(others));
+  if (!others.empty()) return absl::StrCat(text, Named(others));
+  if (away.empty()) return absl::StrCat(text, "a server");
+  return absl::StrCat(text, Named(away), ", which ", away.size() == 1 ? "does" : "do", " not run now, or a server");
 }
 
 }  // namespace hooke

@@ -57,6 +57,15 @@ TEST(RoundTextTest, ManyGroupsAreCounted) {
   EXPECT_EQ(RoundText(job), "about 5 rounds; groups 0, 1, 2, 3, 4, 5, 6 and 13 more have waited 2 s for group 20");
 }
 
+// All groups that run may wait for one that starts again.
+TEST(RoundTextTest, GroupsThatAreAway) {
+  v1::JobStatus job = Job(v1::AveragingSpec::AVERAGE);
+  AddGroup(job, v1::RankProgress::EXCHANGE, 5, 20);
+  AddGroup(job, v1::RankProgress::COMPUTE, 0, 20).set_state(v1::GROUP_STATE_STARTING);
+  AddGroup(job, v1::RankProgress::COMPUTE, 0, 20).set_state(v1::GROUP_STATE_FINISHED);
+  EXPECT_EQ(RoundText(job), "about 20 rounds; group 0 has waited 5 s for group 1, which does not run now, or a server");
+}
+
 // Under elastic nobody waits for anybody. A job that has ended waits for nothing.
 TEST(RoundTextTest, OtherJobsHaveNone) {
   v1::JobStatus elastic = Job(v1::AveragingSpec::ELASTIC);

@@ -35,7 +35,9 @@ size_t SeriesPointsMax(uint32_t groups) {
 
 void HistoryBook::Add(const HistoryEntry& entry, absl::Duration steady) {
   const Key key = {entry.job_id, entry.series};
-  Series& series = series_.try_emplace(key, OptionsFor(entry.series, entry.groups)).first->second;
+  const SeriesOptions options = OptionsFor(entry.series, entry.groups);
+  Series& series = series_.try_emplace(key, options).first->second;
+  series.SetPointsMax(options.points_max);  // The number of groups may have changed.
   const Series::Change change = series.Add(entry.point);
   if (!change.older && !change.newer) return;
   Series::Change& waiting = waiting_[key];

@@ -21,7 +21,7 @@
 
 namespace hooke {
 
-// Returns the most points that are kept of each series of a job with so many groups; at least 8. A stored job then
+// Returns the most points that are kept of each series of a job with so many groups; at least 12. A stored job then
 // takes less than 2 MiB of the store's file.
 size_t SeriesPointsMax(uint32_t groups);
 // The time between two writes to the store is at least this long.

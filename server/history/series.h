@@ -49,6 +49,9 @@ class Series {
   // Goes on with stored points. They may come from a version with another bound, and are thinned to this one.
   Series(const SeriesOptions& options, std::vector<HistoryPoint> older, std::vector<HistoryPoint> newer);
 
+  // Changes the bound. Points beyond it go when the series ages next.
+  void SetPointsMax(size_t points_max) { options_.points_max = points_max; }
+
   struct Change {
     bool older = false;
     bool newer = false;

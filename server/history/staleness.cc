@@ -14,7 +14,8 @@ std::optional<double> Staleness::Report(const ReportedExchanges& report, absl::D
   const auto [found, is_new] = groups_.try_emplace(report.group);
   Group& group = found->second;
   // What a start had done before its first report is not known to be new: the coordinator may have restarted.
-  if (is_new || group.incarnation != report.incarnation) group.reported = report.exchanges;
+  const bool begins = is_new || group.incarnation != report.incarnation;
+  if (begins) group.reported = report.exchanges;
   group.incarnation = report.incarnation;
   if (report.exchanges > group.reported) {
     group.own += report.exchanges - group.reported;
@@ -22,7 +23,8 @@ std::optional<double> Staleness::Report(const ReportedExchanges& report, absl::D
     group.reported = report.exchanges;
   }
   const Mark now = {steady, group.own, all_};
-  if (is_new) {
+  // A start begins with a fresh center, however long the group was away.
+  if (begins) {
     group.older = group.newer = now;
   } else if (steady >= group.newer.steady + kWindow && group.own > group.newer.own) {
     group.older = group.newer;

@@ -112,8 +112,9 @@ class ChaosCluster(HostCluster):
         for daemon in [*self.workers.values(), self.server, self.second]:
             daemon.send_signal(signal.SIGCONT)
         if self.slurm is not None:
-            self.agent.terminate()
-            self.agent.wait(40)
+            if self.agent is not None:
+                self.agent.terminate()
+                self.agent.wait(40)
             self.slurm.stop()
         return super().end()
 

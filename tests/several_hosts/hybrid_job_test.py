@@ -141,7 +141,10 @@ class Hybrid(slurm_fixture.SlurmTestCase):
     def kill_ranks(self, job_id, group):
         killed = 0
         for pid, name in slurm_fixture.processes().items():
-            line = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") if name == "hooke-rank" else ""
+            try:
+                line = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") if name == "hooke-rank" else ""
+            except OSError:
+                continue  # It has ended meanwhile.
             if (job_id, group) in starts_of([line]):
                 os.kill(pid, signal.SIGKILL)
                 killed += 1

@@ -82,7 +82,10 @@ void GroupRun::TakeGpus(LaunchOptions& launch) {
   }
   gpus_ = options_.gpus->Take(part_.ranks);
   const std::vector<std::vector<GpuName>> gpus = gpus_->gpus_of_rank();
-  const std::string text = SayGpus(gpus, options_.worker, part_.first_rank, gpus_->shared());
+  std::string text = SayGpus(gpus, options_.worker, part_.first_rank, gpus_->shared());
+  if (!gpus_->others_unknown().empty()) {
+    absl::StrAppend(&text, "; the ranks of other workers are not known, because ", gpus_->others_unknown());
+  }
   options_.logger->info("group {}: {}", name_, text);
   callbacks_.log("worker", text);
   uint32_t rank = part_.first_rank;

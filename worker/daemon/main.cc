@@ -51,11 +51,13 @@ std::vector<std::string> Environment() {
   return environment;
 }
 
+bool HasNvidiaDriver() { return access("/dev/nvidiactl", F_OK) == 0; }
+
 // Returns the GPUs that this process may use. A batch system or a container that gives only some says so in
 // CUDA_VISIBLE_DEVICES.
 std::vector<GpuName> FindGpus() {
   if (const char* visible = getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) return ParseGpuList(visible);
-  if (access("/dev/nvidiactl", F_OK) != 0) return {};
+  if (!HasNvidiaDriver()) return {};
   return ParseNvidiaSmi(OutputOf({"nvidia-smi", "-L"}, Environment(), kToolLimit));
 }
 
@@ -215,6 +217,14 @@ int Main(int argc, char** argv) {
   logger->set_level(flags.log_level);
   logger->flush_on(spdlog::level::trace);
   logger->info("hooke-worker {}: {}", HOOKE_VERSION, ToString(flags));
+
+  if (flags.gpus == "auto" && flags.worker.gpus.empty() && HasNvidiaDriver() && !flags.slurm.enabled &&
+      getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
+    logger->warn(
+        "this node has NVIDIA's driver, but `nvidia-smi -L` named no GPU within {}: all ranks see what this "
+        "worker sees; mend it, or name the GPUs by --gpus",
+        absl::FormatDuration(kToolLimit));
+  }
 
   std::error_code error;
   if (!flags.ready_file.empty()) std::filesystem::remove(flags.ready_file, error);

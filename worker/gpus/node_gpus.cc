@@ -29,13 +29,18 @@ std::vector<std::vector<GpuName>> HeldGpus::gpus_of_rank() const {
 NodeGpus::NodeGpus(NodeGpusOptions options) : options_(std::move(options)), own_users_(options_.gpus.size()) {
   if (options_.gpus.empty()) return;
   absl::StatusOr<std::unique_ptr<ByteLocks>> locks = ByteLocks::Open(options_.file);
-  if (locks.ok()) locks_ = *std::move(locks);
+  if (locks.ok()) {
+    locks_ = *std::move(locks);
+  } else {
+    no_locks_ = locks.status();
+  }
 }
 
 std::unique_ptr<HeldGpus> NodeGpus::Take(uint32_t ranks) {
   if (options_.gpus.empty()) return nullptr;
   absl::MutexLock lock(&mutex_);
-  const bool locked = locks_ != nullptr && locks_->BeginChoice().ok();
+  const absl::Status begun = locks_ != nullptr ? locks_->BeginChoice() : no_locks_;
+  const bool locked = begun.ok();
   std::vector<uint32_t> users = own_users_;
   for (size_t gpu = 0; gpu < users.size(); ++gpu) {
     if (locked && locks_->IsTaken(NumberOf(options_.gpus[gpu]))) ++users[gpu];
@@ -45,12 +50,14 @@ std::unique_ptr<HeldGpus> NodeGpus::Take(uint32_t ranks) {
   for (const std::vector<size_t>& of_rank : chosen) {
     for (const size_t gpu : of_rank) {
       shared |= users[gpu]++ > 0;
-      if (own_users_[gpu]++ == 0 && locked) locks_->Take(NumberOf(options_.gpus[gpu]));
+      ++own_users_[gpu];
+      if (locked) locks_->Take(NumberOf(options_.gpus[gpu]));
     }
   }
   if (locked) locks_->EndChoice();
   auto held = std::make_unique<HeldGpus>(*this, std::move(chosen));
   held->shared_ = shared;
+  if (!locked) held->others_unknown_ = std::string(begun.message());
   return held;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "files/byte_locks.h"
 #include "worker/gpus/choose_gpus.h"
@@ -42,6 +43,8 @@ class HeldGpus {
   std::vector<std::vector<GpuName>> gpus_of_rank() const;
   // Whether one of them served another rank when they were taken.
   bool shared() const { return shared_; }
+  // Why the ranks of other workers were not known: "/dev/shm/hooke.gpus cannot be opened: ..."; empty: they were.
+  const std::string& others_unknown() const { return others_unknown_; }
 
  private:
   friend class NodeGpus;
@@ -49,6 +52,7 @@ class HeldGpus {
   NodeGpus& from_;
   const std::vector<std::vector<size_t>> chosen_;
   bool shared_ = false;
+  std::string others_unknown_;
 };
 
 // Thread-safe.
@@ -58,7 +62,7 @@ class NodeGpus {
 
   // Takes GPUs for so many ranks, 1 to `slots`, as ChooseGpus says. A GPU that another worker's rank has counts as one
   // with a user. Nothing waits: if too few GPUs are free, ranks share some. If the file cannot be used, other workers
-  // are not known. Null if the worker has no GPU.
+  // are not known (HeldGpus::others_unknown). Null if the worker has no GPU.
   std::unique_ptr<HeldGpus> Take(uint32_t ranks);
 
  private:
@@ -69,7 +73,8 @@ class NodeGpus {
   const NodeGpusOptions options_;
   absl::Mutex mutex_;
   std::unique_ptr<ByteLocks> locks_ ABSL_GUARDED_BY(mutex_);  // Of this worker; null: the file cannot be used.
-  std::vector<uint32_t> own_users_ ABSL_GUARDED_BY(mutex_);   // Ranks of this worker, by GPU. Locked are those above 0.
+  absl::Status no_locks_ ABSL_GUARDED_BY(mutex_);             // Why `locks_` is null.
+  std::vector<uint32_t> own_users_ ABSL_GUARDED_BY(mutex_);   // Ranks of this worker, by GPU. Those above 0 are locked.
 };
 
 }  // namespace hooke

@@ -76,7 +76,9 @@ TEST_F(NodeGpusTest, NoGpu) {
 // A worker that cannot know of the others' ranks gives its GPUs all the same.
 TEST_F(NodeGpusTest, NoFile) {
   NodeGpus worker({{"0", "1"}, 2, "/no/such/folder/gpus"});
-  EXPECT_EQ(Names(*worker.Take(2)), "0 1");
+  const std::unique_ptr<HeldGpus> held = worker.Take(2);
+  EXPECT_EQ(Names(*held), "0 1");
+  EXPECT_EQ(held->others_unknown(), "/no/such/folder/gpus cannot be opened: No such file or directory");
 }
 
 }  // namespace

@@ -36,9 +36,11 @@ bool IsProgram(const fs::path& path) { return access(path.c_str(), X_OK) == 0 &&
 }  // namespace
 
 std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark) {
-  std::string script = absl::StrCat(RankOutput::Redirection(folder), "setpriv --pdeathsig KILL --");
+  // The program dies with this shell. So if SIGTERM comes to all processes of a batch job, the shell must not end by
+  // it. A handler is for the shell alone: programs begin without it, but would inherit that a signal is ignored.
+  std::string script = absl::StrCat(RankOutput::Redirection(folder), "trap : TERM\n", "setpriv --pdeathsig KILL --");
   for (const std::string& argument : arguments) absl::StrAppend(&script, " ", ShellQuoted(argument));
-  absl::StrAppend(&script, "\nstatus=$?\n[ $status -eq 0 ] && exit 0\necho \"", mark, " $status\" >&2\n");
+  absl::StrAppend(&script, "\nstatus=$?\ntrap - TERM\n[ $status -eq 0 ] && exit 0\necho \"", mark, " $status\" >&2\n");
   absl::StrAppend(&script, "case $status in\n");
   for (const int signal : kDeadlySignals) {
     absl::StrAppend(&script, kSignalBase + signal, ") kill -", signal, " $$ ;;\n");

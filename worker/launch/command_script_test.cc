@@ -96,6 +96,16 @@ TEST(CommandScriptTest, DiesOfTheSameSignal) {
   }
 }
 
+// A batch system sends SIGTERM to all processes. The command may have a handler of its own, so the script, whose end
+// would kill it, stays. A command without a handler ends by the signal as ever.
+TEST(CommandScriptTest, SigtermToTheScriptAlone) {
+  Ran ran = RunScript({"sh", "-c", "trap 'echo got it' TERM; kill -TERM $PPID $$; sleep 0.2; echo goes on; exit 3"});
+  EXPECT_THAT(ran.out, ElementsAre("got it", "goes on"));
+  EXPECT_EQ(ran.end.exit_status, 3);
+  ran = RunScript({"sh", "-c", "kill -TERM $PPID; sleep 0.2; kill -TERM $$"});
+  EXPECT_EQ(ran.end.signal, SIGTERM);
+}
+
 TEST(CommandScriptTest, ReadsItsLine) {
   EXPECT_EQ(ReadExitLine("m 3", "m")->status, 3);
   EXPECT_EQ(ReadExitLine("last words, m 137", "m")->status, 137);

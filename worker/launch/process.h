@@ -51,7 +51,8 @@ std::string ToString(const ProcessEnd& end);
 std::string SignalText(int signal);
 
 // Runs a program to its end and returns its lines of stdout and stderr. "" if it cannot be started, fails, or has not
-// ended after `limit`. argv[0] and the environment are as in ProcessOptions.
+// ended after `limit`; then it is killed. It returns only when the kernel has ended the program. argv[0] and the
+// environment are as in ProcessOptions.
 std::string OutputOf(std::vector<std::string> argv, std::vector<std::string> environment, absl::Duration limit);
 
 class Process {

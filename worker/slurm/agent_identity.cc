@@ -26,7 +26,8 @@ bool IsRandomPart(const std::string& text) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AgentIdentity>> AgentIdentity::Take(const std::string& folder, const std::string& host) {
-  const std::string path = folder + "/instance";
+  // Each host has a file of its own: where the file system is shared, a lock may hold for all hosts or for one.
+  const std::string path = absl::StrCat(folder, "/instance-", host.substr(0, kHostMax));
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return absl::InternalError(absl::StrCat("cannot open ", path, ": ", strerror(errno)));
   std::unique_ptr<AgentIdentity> identity(new AgentIdentity(fd));

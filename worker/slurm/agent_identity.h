@@ -13,9 +13,9 @@ namespace hooke {
 
 class AgentIdentity {
  public:
-  // Takes the identity that is kept in the file `instance` of the folder, and makes it if there is none. The name of
-  // the host belongs to it: agents of two hosts that share the folder are two. FAILED_PRECONDITION: another process of
-  // this host has it. INTERNAL: the file cannot be read or written.
+  // Takes the identity that is kept in the file `instance-HOST` of the folder, and makes it if there is none. So agents
+  // of two hosts that share the folder are two. FAILED_PRECONDITION: another process of this host has it. INTERNAL: the
+  // file cannot be read or written.
   static absl::StatusOr<std::unique_ptr<AgentIdentity>> Take(const std::string& folder, const std::string& host);
 
   // Gives it back. The kernel does so, too, if the process is killed.

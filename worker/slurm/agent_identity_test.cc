@@ -40,10 +40,11 @@ TEST_F(AgentIdentityTest, OneProcessHasIt) {
   const auto second = AgentIdentity::Take(folder_, "login1");
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(folder_ + ": end it first, or give this one another"));
+  EXPECT_TRUE(AgentIdentity::Take(folder_, "login2").ok()) << "another host is not in the way";
 }
 
 TEST_F(AgentIdentityTest, ADamagedFileIsMadeAnew) {
-  std::ofstream(folder_ + "/instance") << "half";
+  std::ofstream(folder_ + "/instance-login1") << "half";
   const std::string first = InstanceOf("login1");
   EXPECT_EQ(first.size(), 16 + 1 + 6);
   EXPECT_EQ(InstanceOf("login1"), first);

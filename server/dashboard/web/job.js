@@ -73,7 +73,7 @@ function groupRow(group, death, now) {
     cell(has ? number(progress.epoch, 2) : "-", "number"),
     cell(has ? number(progress.loss, 4) : "-", "number"),
     cell(has ? number(progress.samples_per_s, 0) : "-", "number"),
-    cell(known(progress.center_distance, (distance) => `${distance.toPrecision(2)} %`, 100), "number"),
+    cell(known(progress.center_distance, (distance) => `${distance < 100 ? distance.toPrecision(2) : distance.toFixed(0)} %`, 100), "number"),
     cell(known(progress.staleness, (changes) => changes.toFixed(1), 1), "number"),
     cell(shares(progress)),
     cell(whyText(group, bad, reason, held), "text"),
