@@ -259,8 +259,8 @@ class ClusterState {
     absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
     // While the generation ends (GenerationEnds): what the job's servers have answered, by KeyOf(JobServer).
     std::map<std::string, v1::ClosedGeneration> closed;
-    // Its groups left so that their number could change, and none has started since. The job keeps its place before
-    // those that wait.
+    // Groups of it ran and left so that their number could change, and none has started since. The job keeps its place
+    // before those that wait.
     bool goes_on = false;
     std::vector<KindWatch> watch;                           // By kind of its groups.
     absl::Duration resized_at = -absl::InfiniteDuration();  // Steady: when the number of its groups changed last.
@@ -441,9 +441,9 @@ class ClusterState {
   static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
   static const Tally& TallyOf(Job& job);
   static Tally MakeTally(const Job& job);
-  // Notes that the room of the worker is not what `rooms_` has. So is that of each worker of a group whose estimate has
-  // changed.
+  // Notes that the room of the worker is not what `rooms_` has.
   void RoomChanged(Worker& worker) { changed_rooms_.insert(worker.name); }
+  // Notes that the rooms of the group's workers have changed, because its estimate has.
   void EstimateChanged(const GroupRecord& group) {
     for (const GroupPart& part : group.parts) changed_rooms_.insert(part.worker);
   }
@@ -514,12 +514,14 @@ class ClusterState {
   // Takes the end of a group that was told to leave its workers.
   void Leave(Job& job, GroupRecord& group, Instant now);
   // cluster_state_scale.cc
-  // Begins the next generation if one is wanted and no group is placed. It replaces all of the job's groups, so only
-  // Place calls it.
+  // Begins the next generation if one is wanted, no group is placed, and all servers have ended the present one. It
+  // replaces all of the job's groups, so only Place calls it.
   void BeginGenerationIfDue(Job& job, Instant now);
   // Returns why the next generation cannot begin yet, although all groups have left: which servers have not said how
   // far these had come. Empty: all have.
   std::string NotClosedText(const Job& job) const;
+  // Returns whether a server that has not said so is silent, so that nobody knows for how long the job waits.
+  bool AwaitsSilentServer(const Job& job) const;
   // Takes a server's answers about generations that end.
   void TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now);
   // Adds to `response` the generations that this server is to end, and about which it has not answered yet.

@@ -82,6 +82,7 @@ void ClusterState::Place(Instant now) {
 }
 
 std::string ClusterState::WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const {
+  if (AwaitsSilentServer(job)) return NotClosedText(job);
   if (!job.record.servers.empty()) return "";
   const uint32_t servers = job.record.spec.averaging().servers();
   auto choice = choices.find(servers);

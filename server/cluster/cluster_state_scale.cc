@@ -23,8 +23,9 @@
 namespace hooke {
 namespace {
 
-constexpr int kEndsMax = 4096;          // The limit of ServerHeartbeatRequest.closed, which answers them.
-constexpr size_t kServersNamedMax = 3;  // The most servers that a text names.
+constexpr uint64_t kStepMax = uint64_t{1} << 53;  // No training makes more steps.
+constexpr int kEndsMax = 4096;                    // The limit of ServerHeartbeatRequest.closed, which answers them.
+constexpr size_t kServersNamedMax = 3;            // The most servers that a text names.
 
 }  // namespace
 
@@ -85,6 +86,7 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   if (!GenerationEnds(record)) return;
   if (std::string missing = NotClosedText(job); !missing.empty()) {
     const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
+    if (!was_queued) job.goes_on = true;
     const bool any_waits = std::any_of(record.groups.begin(), record.groups.end(),
                                        [](const GroupRecord& group) { return group.state == v1::GROUP_STATE_WAITING; });
     // If a group waits, ShowQueue gives the job its reason.
@@ -97,13 +99,13 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   job.closed.clear();
   BeginGeneration(record, answers);
   // Until the first group of the generation starts, the job waits in the queue.
-  record.state = v1::JOB_STATE_QUEUED;
+  const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
   record.reason = "the number of groups has changed";
   job.live.clear();
   job.live.resize(record.groups.size());
   for (const GroupRecord& group : record.groups) job.live[group.group].furthest_step = group.best_step;
-  job.goes_on = !record.generations.earlier.empty();
-  if (job.goes_on) job.resized_at = now.steady;
+  if (!was_queued) job.goes_on = true;
+  if (!record.generations.earlier.empty()) job.resized_at = now.steady;
   Notice(job,
          absl::StrCat("generation ", record.generations.earlier.size() + 1, ": ", GroupsText(record.spec),
                       record.generations.earlier.empty()
@@ -127,11 +129,20 @@ std::string ClusterState::NotClosedText(const Job& job) const {
     }
   }
   if (missing.empty()) return "";
+  const size_t count = missing.size();
   const size_t more = missing.size() - std::min(missing.size(), kServersNamedMax);
   missing.resize(missing.size() - more);
-  return absl::StrCat("the number of groups changes, and all have left; the next generation waits until it hears from ",
-                      absl::StrJoin(missing, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "",
-                      " how far they had come");
+  return absl::StrCat("the number of groups changes, and all have left; the next generation waits until ",
+                      absl::StrJoin(missing, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "", " ",
+                      count == 1 ? "says" : "say", " how far each group had come");
+}
+
+bool ClusterState::AwaitsSilentServer(const Job& job) const {
+  if (!GenerationEnds(job.record)) return false;
+  return std::any_of(job.record.servers.begin(), job.record.servers.end(), [&](const JobServer& shard) {
+    const auto server = servers_.find(KeyOf(shard));
+    return job.closed.count(KeyOf(shard)) == 0 && server != servers_.end() && server->second.silent;
+  });
 }
 
 void ClusterState::TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now) {
@@ -140,7 +151,10 @@ void ClusterState::TakeClosed(const std::string& key, const v1::ServerHeartbeatR
     Job* job = FindJob(closed.job_id());
     const bool is_asked = job != nullptr && GenerationEnds(job->record) && Uses(job->record, key) &&
                           closed.incarnation() == NextFirstIncarnation(job->record);
-    if (!is_asked || !job->closed.try_emplace(key, closed).second) continue;
+    if (!is_asked || job->closed.count(key) > 0) continue;
+    v1::ClosedGeneration& taken = job->closed[key] = closed;
+    // A rank may have exchanged with any step. That spoils its own job, but must not take the server from the others.
+    for (v1::ClosedGroup& group : *taken.mutable_groups()) group.set_step(std::min(group.step(), kStepMax));
     complete = complete || NotClosedText(*job).empty();
   }
   if (complete) Place(now);

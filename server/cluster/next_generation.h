@@ -42,12 +42,10 @@ uint32_t NextFirstIncarnation(const JobRecord& job);
 // data of later ones are handed out again. `answers` are those of the job's servers, each with all groups of its shard,
 // or without any if the server lost the shard and has no say.
 //
-// - Each server may have come to another step, as a group may die in the middle of an exchange, and a server may go
-// back
-//   to an older snapshot. The lowest step counts, from which the group would also go on if it were started again.
+// - The lowest step over the servers counts: from it the group would also go on if it were started again. Steps differ
+//   if the group died in the middle of an exchange, or if a server went back to an older snapshot.
 // - A server that knows no exchange of a group in this generation holds it at the generation's first step. Its shard
-// may
-//   be one of an earlier generation.
+//   may be one of an earlier generation.
 // - If no server has a say, the step counts that the group has reported.
 // - A group that has finished had all that it reported on the servers' disks. A server that knows less of it has lost
 //   its shard, and the group will not train again. So its reported step counts at least.

@@ -138,7 +138,10 @@ class Cluster {
       scale.set_job_id(*std::next(acknowledged_.begin(), Pick(acknowledged_.size()) - 1));
       scale.set_groups(Pick(3));
       (void)coordinator_->Scale(scale, now_);
-      generations_[scale.job_id()].of_user = true;  // Also if the store failed.
+      // Also if the store failed.
+      if (const auto job = coordinator_->Status(scale.job_id(), now_); job.ok()) {
+        generations_[scale.job_id()].of_user = job->generation() + 1;
+      }
     }
     if (Chance(0.01)) DrainAll(Chance(0.5) ? v1::DRAIN_NOW : Chance(0.5) ? v1::DRAIN_FINISH : v1::DRAIN_NONE);
   }
@@ -207,13 +210,16 @@ class Cluster {
     LastGeneration& last = generations_[job.job_id()];
     if (job.generation() == last.number) return;
     // A generation that was not stored is forgotten when the coordinator dies.
-    if (last.number > 0 && job.generation() > last.number && !last.of_user) {
+    if (last.number > 0 && job.generation() > last.number && job.generation() != last.of_user) {
       if (last.number > 1) {
-        ASSERT_GE(now_.steady - last.at, kPause) << job.job_id() << " generation " << job.generation();
+        ASSERT_GE(now_.steady - last.at, kPause)
+            << job.job_id() << " generation " << job.generation() << "\n"
+            << coordinator_->ReadLog(job.job_id(), 0, 1 << 20).value_or(LogText()).text;
       }
       ++resizes_;
     }
-    last = {job.generation(), now_.steady};
+    last.number = job.generation();
+    last.at = now_.steady;
   }
 
   bool AllEnded() {
@@ -241,7 +247,7 @@ class Cluster {
   struct LastGeneration {
     uint32_t number = 0;
     absl::Duration at;     // When it was first seen.
-    bool of_user = false;  // A user has changed the number since then.
+    uint32_t of_user = 0;  // The generation that follows the last change by a user; 0: there was none.
   };
   std::map<std::string, LastGeneration> generations_;  // By job.
   size_t resizes_ = 0;

@@ -87,8 +87,8 @@ void Heartbeat::BeatOnce() {
   }
 }
 
-// A generation that the response does not name any more needs no further answer. One that it names, and that this
-// server has ended already, was answered in a request that the coordinator had not seen.
+// A generation that the response does not name any more needs no further answer. One that it names, and that has an
+// answer in `closed_`, needs no new work: the next heartbeat carries that answer.
 void Heartbeat::TakeEnds(const v1::ServerHeartbeatResponse& response) {
   std::map<std::string, v1::GenerationEnd> named;
   for (const v1::GenerationEnd& end : response.closing()) named[end.job_id()] = end;

@@ -11,6 +11,11 @@
 #include "algorithms/fragments.h"
 
 namespace hooke {
+namespace {
+
+constexpr uint64_t kStepMax = uint64_t{1} << 53;  // No training makes more steps.
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared_ptr<WaitClock> clock) {
   return Make(std::move(plan), std::move(clock), Memory::kOfItsOwn);
@@ -270,6 +275,10 @@ absl::Status Shard::CheckExchange(const Exchange& exchange, uint64_t block) cons
   if (exchange.sequence <= plan_.job.first_step()) {
     return absl::InvalidArgumentError(
         absl::StrCat("header.sequence is ", exchange.sequence, "; it is at least ", plan_.job.first_step() + 1));
+  }
+  if (exchange.sequence > kStepMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("header.sequence is ", exchange.sequence, "; it is at most ", kStepMax));
   }
   // If two ranks sent the same block, the second rank's exchange would be taken for a repeat of the first's.
   const uint64_t global = plan_.blocks.begin + block;

@@ -163,7 +163,7 @@ TEST_F(ScaleTest, WaitsForAServerThatIsAway) {
   }
   Scale(3);
   const auto waits = cluster_->Await(id_, kFaultLimit, [](const v1::JobStatus& job) {
-    return job.reason().find("the next generation waits until it hears from server") != std::string::npos &&
+    return job.reason().find("the next generation waits until server") != std::string::npos &&
            job.reason().find("it has not answered since") != std::string::npos;
   });
   ASSERT_TRUE(waits.ok()) << waits.status() << cluster_->Log(id_);
