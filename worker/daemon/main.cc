@@ -199,6 +199,16 @@ int RunSlurmSite(const WorkerFlags& flags, ClusterToken token, const sigset_t& s
   return 0;
 }
 
+void WarnOfMissingGpus(const WorkerFlags& flags, spdlog::logger& logger) {
+  if (flags.gpus == "auto" && flags.worker.gpus.empty() && HasNvidiaDriver() && !flags.slurm.enabled &&
+      getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
+    logger.warn(
+        "this node has NVIDIA's driver, but `nvidia-smi -L` named no GPU within {}: all ranks see what this "
+        "worker sees; mend it, or name the GPUs by --gpus",
+        absl::FormatDuration(kToolLimit));
+  }
+}
+
 int Main(int argc, char** argv) {
   // Signals are blocked before the first thread is made. All threads inherit the mask, so only this one takes the
   // signals.
@@ -218,13 +228,7 @@ int Main(int argc, char** argv) {
   logger->flush_on(spdlog::level::trace);
   logger->info("hooke-worker {}: {}", HOOKE_VERSION, ToString(flags));
 
-  if (flags.gpus == "auto" && flags.worker.gpus.empty() && HasNvidiaDriver() && !flags.slurm.enabled &&
-      getenv("CUDA_VISIBLE_DEVICES") == nullptr) {
-    logger->warn(
-        "this node has NVIDIA's driver, but `nvidia-smi -L` named no GPU within {}: all ranks see what this "
-        "worker sees; mend it, or name the GPUs by --gpus",
-        absl::FormatDuration(kToolLimit));
-  }
+  WarnOfMissingGpus(flags, *logger);
 
   std::error_code error;
   if (!flags.ready_file.empty()) std::filesystem::remove(flags.ready_file, error);
