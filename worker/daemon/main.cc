@@ -227,7 +227,6 @@ int Main(int argc, char** argv) {
   logger->set_level(flags.log_level);
   logger->flush_on(spdlog::level::trace);
   logger->info("hooke-worker {}: {}", HOOKE_VERSION, ToString(flags));
-
   WarnOfMissingGpus(flags, *logger);
 
   std::error_code error;
