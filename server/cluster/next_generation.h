@@ -22,10 +22,6 @@ namespace hooke {
 // FAILED_PRECONDITION: a job of this rule cannot change its groups.
 absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::string& site, uint32_t count);
 
-// Returns the job with these groups. An elastic job's alpha, or a bmuf job's momentum, that is the default for its
-// present groups becomes the default for these.
-v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups);
-
 // Checks that a step of all these groups takes no more samples than the job trains in an epoch: then no group could
 // make a step, and the job would fail. `progress` is that of one of the job's groups; without it, and for a command,
 // whose data are not known, there is nothing to check. FAILED_PRECONDITION: it takes more.
@@ -43,11 +39,9 @@ uint32_t NextFirstIncarnation(const JobRecord& job);
 // or without any if the server lost the shard and has no say.
 //
 // - Each server may have come to another step, as a group may die in the middle of an exchange, and a server may go
-// back
-//   to an older snapshot. The lowest step counts, from which the group would also go on if it were started again.
+//   back to an older snapshot. The lowest step counts, from which the group would also go on if it were started again.
 // - A server that knows no exchange of a group in this generation holds it at the generation's first step. Its shard
-// may
-//   be one of an earlier generation.
+//   may be one of an earlier generation.
 // - If no server has a say, the step counts that the group has reported.
 // - A group that has finished had all that it reported on the servers' disks. A server that knows less of it has lost
 //   its shard, and the group will not train again. So its reported step counts at least.
