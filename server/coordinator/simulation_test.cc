@@ -138,7 +138,9 @@ class Cluster {
       scale.set_job_id(*std::next(acknowledged_.begin(), Pick(acknowledged_.size()) - 1));
       scale.set_groups(Pick(3));
       (void)coordinator_->Scale(scale, now_);
-      generations_[scale.job_id()].of_user = true;  // Also if the store failed.
+      LastGeneration& last = generations_[scale.job_id()];
+      last.of_user = true;  // Also if the store failed.
+      last.scaled_at = now_.steady;
     }
     if (Chance(0.01)) DrainAll(Chance(0.5) ? v1::DRAIN_NOW : Chance(0.5) ? v1::DRAIN_FINISH : v1::DRAIN_NONE);
   }
@@ -213,7 +215,10 @@ class Cluster {
       }
       ++resizes_;
     }
-    last = {job.generation(), now_.steady};
+    // A user may have spoken since this generation began, within this moment.
+    last.of_user = last.scaled_at == now_.steady;
+    last.number = job.generation();
+    last.at = now_.steady;
   }
 
   bool AllEnded() {
@@ -240,8 +245,9 @@ class Cluster {
 
   struct LastGeneration {
     uint32_t number = 0;
-    absl::Duration at;     // When it was first seen.
-    bool of_user = false;  // A user has changed the number since then.
+    absl::Duration at;                                     // When it was first seen.
+    bool of_user = false;                                  // A user has changed the number since then.
+    absl::Duration scaled_at = -absl::InfiniteDuration();  // When a user changed it last.
   };
   std::map<std::string, LastGeneration> generations_;  // By job.
   size_t resizes_ = 0;
