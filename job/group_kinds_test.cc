@@ -88,6 +88,16 @@ TEST(GroupKindsTest, LimitsOfTheNumber) {
   wrong = job;
   wrong.mutable_averaging()->set_rule(v1::AveragingSpec::NONE);
   EXPECT_THAT(CheckJob(FillDefaults(wrong)).front().message, HasSubstr("does not apply to averaging.rule none"));
+  wrong = job;
+  wrong.mutable_groups()->set_min(1);
+  wrong.mutable_averaging()->set_rule(v1::AveragingSpec::BMUF);
+  wrong.mutable_averaging()->set_nesterov(true);
+  wrong.mutable_averaging()->clear_momentum();
+  EXPECT_THAT(problem(wrong), HasSubstr("averaging.nesterov: needs averaging.momentum above 0; set it; the job may get "
+                                        "as few as 1 group, by the keys min and max of groups"))
+      << "the default momentum for one group is 0";
+  wrong.mutable_averaging()->set_momentum(0.9);
+  EXPECT_THAT(CheckJob(FillDefaults(wrong)), IsEmpty());
   v1::JobSpec mixed = MixedJob();
   mixed.mutable_groups()->mutable_kinds(1)->set_min(1);
   mixed.mutable_groups()->mutable_kinds(1)->set_max(1);

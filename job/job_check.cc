@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "job/file_manifest.h"
 #include "job/group_kinds.h"
+#include "job/job_defaults.h"
 #include "job/job_field.h"
 #include "job/site_command.h"
 #include "job/visible_text.h"
@@ -158,6 +159,38 @@ std::optional<JobProblem> CheckRelation(const JobRelation& relation, const v1::J
   return problem;
 }
 
+// Returns the job with as many groups of each kind as `limit` says.
+v1::JobSpec AtLimit(const v1::JobSpec& job, uint32_t (v1::GroupKind::*limit)() const) {
+  v1::GroupsSpec groups = job.groups();
+  uint32_t count = 0;
+  int i = 0;
+  for (const v1::GroupKind& kind : KindsOf(job)) {
+    const uint32_t of_kind = HasLimits(kind) ? (kind.*limit)() : kind.count();
+    if (HasKinds(job)) groups.mutable_kinds(i++)->set_count(of_kind);
+    count += of_kind;
+  }
+  groups.set_count(count);
+  return WithGroups(job, groups);
+}
+
+// Checks the job with the fewest and with the most groups that it may get. Values that follow from the number of groups
+// may go together only for some numbers.
+std::vector<JobProblem> CheckLimits(const v1::JobSpec& job) {
+  if (!absl::c_any_of(KindsOf(job), HasLimits)) return {};
+  for (const bool fewest : {true, false}) {
+    const v1::JobSpec at_limit = AtLimit(job, fewest ? &v1::GroupKind::min : &v1::GroupKind::max);
+    for (const JobRelation& relation : JobRelations()) {
+      std::optional<JobProblem> problem = CheckRelation(relation, at_limit);
+      if (!problem.has_value()) continue;
+      const uint32_t count = at_limit.groups().count();
+      problem->message = absl::StrCat(problem->message, "; the job may get ", fewest ? "as few as " : "as many as ",
+                                      count, count == 1 ? " group" : " groups", ", by the keys min and max of groups");
+      return {*std::move(problem)};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Condition ConditionOf(const JobKey& key) {
@@ -205,7 +238,7 @@ std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {
   for (const JobKey& key : JobKeys()) add(CheckValue(key, job));
   for (JobProblem& problem : CheckKinds(job)) add(std::move(problem));
   for (const JobRelation& relation : JobRelations()) add(CheckRelation(relation, job));
-  return problems;
+  return problems.empty() ? CheckLimits(job) : problems;
 }
 
 }  // namespace hooke

@@ -48,6 +48,13 @@ void FillAveraging(double groups, v1::AveragingSpec& averaging) {
   if (averaging.alpha() == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
 }
 
+v1::AveragingSpec AveragingDefaults(v1::AveragingSpec::Rule rule, const v1::GroupsSpec& groups) {
+  v1::JobSpec job;
+  *job.mutable_groups() = groups;
+  job.mutable_averaging()->set_rule(rule);
+  return FillDefaults(job).averaging();
+}
+
 }  // namespace
 
 v1::JobSpec FillDefaults(v1::JobSpec job) {
@@ -57,6 +64,16 @@ v1::JobSpec FillDefaults(v1::JobSpec job) {
   if (!job.has_preemptible()) job.set_preemptible(!HasCommand(job));
   FillTrain(*job.mutable_train());
   FillAveraging(job.groups().count(), *job.mutable_averaging());
+  return job;
+}
+
+v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups) {
+  v1::AveragingSpec& averaging = *job.mutable_averaging();
+  const v1::AveragingSpec before = AveragingDefaults(averaging.rule(), job.groups());
+  const v1::AveragingSpec after = AveragingDefaults(averaging.rule(), groups);
+  if (averaging.alpha() == before.alpha()) averaging.set_alpha(after.alpha());
+  if (averaging.momentum() == before.momentum()) averaging.set_momentum(after.momentum());
+  *job.mutable_groups() = groups;
   return job;
 }
 

@@ -12,6 +12,10 @@ namespace hooke {
 // unset; CheckJob (job_check.h) refuses the job if it needs that key. A second call changes nothing more.
 v1::JobSpec FillDefaults(v1::JobSpec job);
 
+// Returns the job with these groups. An elastic job's alpha, or a bmuf job's momentum, that is the default for its
+// present groups becomes the default for these.
+v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups);
+
 }  // namespace hooke
 
 #endif  // HOOKE_JOB_JOB_DEFAULTS_H_

@@ -87,6 +87,7 @@ absl::Status ServerDaemon::OpenCoordinator() {
   options.cluster.liveness.lease = options_.lease;
   options.cluster.resize.after = options_.resize_after;
   options.cluster.resize.pause = 2 * options_.resize_after;
+  options.cluster.resize.begin_after = std::min(options.cluster.resize.begin_after, options_.resize_after);
   options.cluster.restart.repeats_max = static_cast<uint32_t>(options_.hold_after);
   options.cluster.owner_slots = *std::move(owner_slots);
   options.cluster.fair_half_life = options_.fair_share_half_life;

@@ -95,6 +95,8 @@ class ClusterState {
   static constexpr size_t kNodesMax = 16384;
   // Why groups leave when their job's number of groups changes.
   static constexpr char kLeavesToScale[] = "the number of groups changes";
+  // Why groups do not start meanwhile.
+  static constexpr char kOthersLeave[] = "the job's other groups leave first, because the number of groups changes";
   static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
   // The workers of running groups have one lease from `now` on to connect again. New jobs get higher numbers than those
@@ -215,6 +217,7 @@ class ClusterState {
     std::vector<v1::Silence> silences;
     // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
     std::string leaves;
+    std::string leaves_for;  // The id of the job for which this incarnation was told to leave; empty: for none.
     // Why the group left if that was for a job of higher priority. It is shown until the group starts again.
     std::string made_room;
     std::deque<std::string> last_lines;  // The last lines that this incarnation printed; at most kLastLinesMax.
@@ -538,12 +541,22 @@ class ClusterState {
     std::vector<std::pair<size_t, WaitingGroup>> probes;  // Further groups, each with its kind.
   };
   std::vector<Resized> ResizedJobs(const std::vector<Job*>& jobs);
+  static Resized ResizedJob(Job& job);
+  // Returns whether nothing of the job is silent, and all workers of its groups may get groups. Otherwise a change of
+  // its groups would wait, or would move some to workers that have no room for them.
+  bool MayChange(const Job& job) const;
   // Adds a group of the job that waits, and what the placement gave it.
   static void NoteWaiting(Resized& resized, uint32_t group, const Placement& placement);
-  // Changes the numbers of groups that follow the room. Returns the jobs whose numbers change: none of their groups is
-  // to start now. `placements` are those of `queue`, then those of the probes.
-  std::set<const Job*> ResizeJobs(std::vector<Resized>& resized, const std::vector<const WaitingGroup*>& queue,
-                                  const std::vector<Placement>& placements, Instant now);
+  // A job of which no group is to start now.
+  struct HeldBack {
+    std::string why;
+    bool wants_room = false;  // It waits for more room, which others may make.
+  };
+  // Changes the numbers of groups that follow the room. Returns the jobs whose numbers change, and those that wait for
+  // more room before they begin. `placements` are those of `queue`, then those of the probes.
+  std::map<const Job*, HeldBack> ResizeJobs(std::vector<Resized>& resized,
+                                            const std::vector<const WaitingGroup*>& queue,
+                                            const std::vector<Placement>& placements, Instant now);
   // Returns whether the number of the job's groups changes.
   bool ResizeIfDue(Resized& resized, Instant now);
 

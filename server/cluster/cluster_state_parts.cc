@@ -69,6 +69,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   live.absent.clear();
   live.silences.clear();
   live.leaves.clear();
+  live.leaves_for.clear();
   live.made_room.clear();
   live.last_lines.clear();
   live.work = {};

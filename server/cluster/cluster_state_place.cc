@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,8 +18,6 @@ namespace {
 // Groups are placed when an event changes something. No event says that an estimate has changed, so groups are also
 // placed again after this time.
 constexpr absl::Duration kPlaceAgain = absl::Seconds(1);
-
-constexpr char kOthersLeave[] = "the job's other groups leave first, because the number of groups changes";
 
 }  // namespace
 
@@ -58,15 +55,18 @@ void ClusterState::Place(Instant now) {
     RefreshRooms(now);
     placements = PlaceGroups(queue_and_probes, rooms_, now, QuotasOf(jobs));
   }
-  const std::set<const Job*> changing = ResizeJobs(resized, queue, placements, now);
+  const std::map<const Job*, HeldBack> held_back = ResizeJobs(resized, queue, placements, now);
   size_t next = 0;
   std::vector<std::pair<const WaitingGroup*, const Job*>> hindered;
   for (WaitingInQueue& one : waiting) {
     if (!one.reason.empty()) continue;
     Placement& placement = placements[next];
     const WaitingGroup& group = *queue[next++];
-    if (changing.count(one.job) > 0) {
-      one.reason = kOthersLeave;
+    if (const auto held = held_back.find(one.job); held != held_back.end()) {
+      // Groups that could start keep their slots: others make room only for the rest.
+      const bool takes_room = placement.lacks_slots || !placement.parts.empty();
+      if (held->second.wants_room && takes_room) hindered.emplace_back(&group, one.job);
+      one.reason = held->second.why;
       continue;
     }
     if (placement.lacks_slots) hindered.emplace_back(&group, one.job);

@@ -33,6 +33,7 @@ void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant n
     const HinderedGroup& for_whom = hindered[eviction.waiting];
     LiveGroup& live = job->live[group];
     live.leaves = absl::StrCat("made room for ", for_whom.group.job_id, " of priority ", for_whom.priority);
+    live.leaves_for = for_whom.group.job_id;
     live.made_room = live.leaves;
     EstimateChanged(job->record.groups[group]);
     Log(*job, absl::StrCat("group ", group, " leaves, and goes on later: ", live.leaves), now);

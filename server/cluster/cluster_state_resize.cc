@@ -8,9 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "job/group_kinds.h"
 #include "job/job_check.h"
+#include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"
@@ -20,6 +21,10 @@ namespace {
 
 // A job asks for room for at most so many further groups of a kind at once.
 constexpr uint32_t kProbesMax = 64;
+
+// Why groups do not start now although there may be room for them.
+constexpr char kBeginsWithFewer[] = "the job begins with fewer groups, because others of it have no room";
+constexpr char kWaitsToBegin[] = "other groups of the job have no room; if that stays so, it soon begins with fewer";
 
 void SetCount(v1::GroupsSpec& groups, size_t kind, uint32_t count) {
   if (groups.kinds().empty()) return groups.set_count(count);
@@ -32,50 +37,84 @@ void SetCount(v1::GroupsSpec& groups, size_t kind, uint32_t count) {
 
 std::vector<ClusterState::Resized> ClusterState::ResizedJobs(const std::vector<Job*>& jobs) {
   std::vector<Resized> resized;
+  bool any_begins = false;
   for (Job* job : jobs) {
     if (!TallyOf(*job).has_limits) continue;
-    const JobRecord& record = job->record;
-    Resized& one = resized.emplace_back();
-    one.job = job;
-    one.seen.changed_at = job->resized_at;
-    one.seen.is_steady = record.state == v1::JOB_STATE_RUNNING && !record.generations.wanted.has_value();
-    one.seen.has_started = !record.generations.earlier.empty();
-    one.seen.ends_at = -absl::InfiniteDuration();
-    const std::vector<v1::GroupKind> kinds = KindsOf(record.spec);
-    for (const v1::GroupKind& kind : kinds) {
-      one.seen.kinds.push_back({kind.site(), kind.count(), kind.min(), kind.max()});
-    }
-    job->watch.resize(one.seen.kinds.size());
-    for (const GroupRecord& group : record.groups) {
-      one.seen.has_started = one.seen.has_started || group.incarnation > 0;
-      if (group.state == v1::GROUP_STATE_WAITING) continue;
-      if (group.state != v1::GROUP_STATE_RUNNING || group.task != v1::GroupStart::TRAIN) one.seen.is_steady = false;
-      if (IsPlaced(group.state)) ++one.seen.kinds[KindIndexOf(record.spec, group.group)].placed;
-      const auto ends_at = EndsAt(*job, {record.job_id, group.group, group.incarnation});
-      if (!ends_at.has_value()) one.seen.ends_at.reset();
-      if (one.seen.ends_at.has_value()) one.seen.ends_at = std::max(*one.seen.ends_at, *ends_at);
-    }
-    if (!one.seen.is_steady) continue;
-    for (size_t kind = 0; kind < one.seen.kinds.size(); ++kind) {
-      const KindSeen& seen = one.seen.kinds[kind];
-      for (uint32_t i = seen.count; i < std::min(seen.max, seen.count + kProbesMax); ++i) {
+    Resized& one = resized.emplace_back(ResizedJob(*job));
+    any_begins = any_begins || !one.seen.has_started;
+    one.seen.is_steady = one.seen.is_steady && MayChange(*job);
+    const std::vector<v1::GroupKind> kinds = KindsOf(job->record.spec);
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      KindSeen& kind = one.seen.kinds[i];
+      // Workers of a batch system come only for groups that wait. So there is never room for further ones.
+      if (sites_.count(kind.site) > 0) kind.min = kind.max = 0;
+      if (!one.seen.is_steady) continue;
+      for (uint32_t count = kind.count; count < std::min(kind.max, kind.count + kProbesMax); ++count) {
         WaitingGroup probe = WaitingGroupOf(*job, 0);
-        probe.group = i;
-        probe.ranks = kinds[kind].ranks();
-        probe.site = kinds[kind].site();
+        probe.group = count;
+        probe.ranks = kinds[i].ranks();
+        probe.site = kind.site;
         probe.unwanted.clear();
-        one.probes.emplace_back(kind, std::move(probe));
+        one.probes.emplace_back(i, std::move(probe));
       }
     }
   }
+  if (!any_begins) return resized;
+  std::set<absl::string_view> others_leave_for;
+  for (const Job* job : jobs) {
+    for (const GroupRecord& group : job->record.groups) {
+      if (IsPlaced(group.state)) others_leave_for.insert(job->live[group.group].leaves_for);
+    }
+  }
+  for (Resized& one : resized) one.seen.others_leave = others_leave_for.count(one.job->record.job_id) > 0;
   return resized;
 }
 
-std::set<const ClusterState::Job*> ClusterState::ResizeJobs(std::vector<Resized>& resized,
-                                                            const std::vector<const WaitingGroup*>& queue,
-                                                            const std::vector<Placement>& placements, Instant now) {
-  std::set<const Job*> changing;
-  if (resized.empty()) return changing;
+ClusterState::Resized ClusterState::ResizedJob(Job& job) {
+  const JobRecord& record = job.record;
+  Resized one;
+  one.job = &job;
+  one.seen.changed_at = job.resized_at;
+  one.seen.is_steady = record.state == v1::JOB_STATE_RUNNING && !record.generations.wanted.has_value();
+  one.seen.has_started = !record.generations.earlier.empty();
+  one.seen.ends_at = -absl::InfiniteDuration();
+  for (const v1::GroupKind& kind : KindsOf(record.spec)) {
+    one.seen.kinds.push_back({kind.site(), kind.count(), kind.min(), kind.max()});
+  }
+  job.watch.resize(one.seen.kinds.size());
+  for (const GroupRecord& group : record.groups) {
+    one.seen.has_started = one.seen.has_started || group.incarnation > 0;
+    if (group.state == v1::GROUP_STATE_WAITING) continue;
+    if (group.state != v1::GROUP_STATE_RUNNING || group.task != v1::GroupStart::TRAIN) one.seen.is_steady = false;
+    if (IsPlaced(group.state)) ++one.seen.kinds[KindIndexOf(record.spec, group.group)].placed;
+    const auto ends_at = EndsAt(job, {record.job_id, group.group, group.incarnation});
+    if (!ends_at.has_value()) one.seen.ends_at.reset();
+    if (one.seen.ends_at.has_value()) one.seen.ends_at = std::max(*one.seen.ends_at, *ends_at);
+  }
+  return one;
+}
+
+bool ClusterState::MayChange(const Job& job) const {
+  for (const JobServer& shard : job.record.servers) {
+    const auto server = servers_.find(KeyOf(shard));
+    if (server == servers_.end() || !server->second.heard || server->second.silent || server->second.lost) return false;
+  }
+  for (const GroupRecord& group : job.record.groups) {
+    if (!IsPlaced(group.state)) continue;
+    if (!job.live[group.group].silences.empty()) return false;
+    for (const GroupPart& part : group.parts) {
+      const auto worker = workers_.find(part.worker);
+      if (worker == workers_.end() || worker->second.silent || !worker->second.gets_groups()) return false;
+    }
+  }
+  return true;
+}
+
+std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJobs(
+    std::vector<Resized>& resized, const std::vector<const WaitingGroup*>& queue,
+    const std::vector<Placement>& placements, Instant now) {
+  std::map<const Job*, HeldBack> held_back;
+  if (resized.empty()) return held_back;
   std::map<absl::string_view, Resized*> by_job;
   for (Resized& one : resized) by_job[one.job->record.job_id] = &one;
   std::set<std::string> lacking;  // The sites of groups that lack room; "": of those that may run at any.
@@ -91,9 +130,13 @@ std::set<const ClusterState::Job*> ClusterState::ResizeJobs(std::vector<Resized>
           lacking.count("") > 0 || lacking.count(probe.site) > 0 || (probe.site.empty() && !lacking.empty());
       if (!placements[next++].parts.empty() && !others_wait) ++one.seen.kinds[kind].fits;
     }
-    if (ResizeIfDue(one, now)) changing.insert(one.job);
+    if (ResizeIfDue(one, now)) {
+      held_back[one.job] = {one.seen.has_started ? kOthersLeave : kBeginsWithFewer, false};
+    } else if (WaitsToBegin(one.seen, one.job->watch, now.steady, options_.resize)) {
+      held_back[one.job] = {kWaitsToBegin, true};
+    }
   }
-  return changing;
+  return held_back;
 }
 
 void ClusterState::NoteWaiting(Resized& resized, uint32_t group, const Placement& placement) {
@@ -111,17 +154,30 @@ void ClusterState::NoteWaiting(Resized& resized, uint32_t group, const Placement
 bool ClusterState::ResizeIfDue(Resized& resized, Instant now) {
   Job& job = *resized.job;
   JobRecord& record = job.record;
-  if (HasEnded(record.state) || record.generations.wanted.has_value()) return false;
-  const std::vector<Resize> changes = NextCounts(resized.seen, absl::MakeSpan(job.watch), now.steady, options_.resize);
+  if (HasEnded(record.state)) return false;
+  if (record.generations.wanted.has_value()) {
+    // The next generation's room is watched anew.
+    for (KindWatch& watch : job.watch) watch.ForgetRoom();
+    return false;
+  }
+  std::vector<Resize> changes = NextCounts(resized.seen, absl::MakeSpan(job.watch), now.steady, options_.resize);
   if (changes.empty()) return false;
-  v1::GroupsSpec groups = record.spec.groups();
-  for (const Resize& change : changes) SetCount(groups, change.kind, change.count);
-  const bool possible = CheckJob(WithGroups(record.spec, groups)).empty() && CheckDataSufficesFor(job, groups).ok();
-  if (!possible) {
-    // The data are too few for more groups. They are asked again after a while.
+  const auto groups_after = [&record](const std::vector<Resize>& of) {
+    v1::GroupsSpec groups = record.spec.groups();
+    for (const Resize& change : of) SetCount(groups, change.kind, change.count);
+    return groups;
+  };
+  const auto possible = [&](const v1::GroupsSpec& groups) {
+    return CheckJob(WithGroups(record.spec, groups)).empty() && CheckDataSufficesFor(job, groups).ok();
+  };
+  // The data may be too few for so many groups.
+  while (!possible(groups_after(changes))) {
+    if (AddFewer(resized.seen, changes) && !changes.empty()) continue;
+    // They are asked again after a while.
     for (KindWatch& watch : job.watch) watch.room_since.reset();
     return false;
   }
+  const v1::GroupsSpec groups = groups_after(changes);
   if (resized.seen.has_started) job.resized_at = now.steady;
   for (const Resize& change : changes) Notice(job, change.reason, now);
   ChangeGroups(job, groups, now);

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "job/group_kinds.h"
+#include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"

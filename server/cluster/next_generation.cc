@@ -18,13 +18,6 @@
 namespace hooke {
 namespace {
 
-v1::AveragingSpec Defaults(v1::AveragingSpec::Rule rule, const v1::GroupsSpec& groups) {
-  v1::JobSpec job;
-  *job.mutable_groups() = groups;
-  job.mutable_averaging()->set_rule(rule);
-  return FillDefaults(job).averaging();
-}
-
 uint64_t StepSamples(const v1::JobSpec& job) {
   const std::vector<uint64_t> samples = SamplesOfGroups(job);
   return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
@@ -122,16 +115,6 @@ absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::s
   if (problems.empty()) return groups;
   return absl::InvalidArgumentError(
       absl::StrCat(problems.front().key, " with ", count, " groups: ", problems.front().message));
-}
-
-v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups) {
-  v1::AveragingSpec& averaging = *job.mutable_averaging();
-  const v1::AveragingSpec before = Defaults(averaging.rule(), job.groups());
-  const v1::AveragingSpec after = Defaults(averaging.rule(), groups);
-  if (averaging.alpha() == before.alpha()) averaging.set_alpha(after.alpha());
-  if (averaging.momentum() == before.momentum()) averaging.set_momentum(after.momentum());
-  *job.mutable_groups() = groups;
-  return job;
 }
 
 absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& progress, const v1::GroupsSpec& groups) {

@@ -85,7 +85,10 @@ TEST_F(CoordinatorResizeTest, GrowsAndShrinksWithItsWorkers) {
 TEST_F(CoordinatorResizeTest, BeginsWithWhatFits) {
   Connect({&w2_});
   const std::string id = SubmitWithin(3);
-  Train(absl::Seconds(1), {&w2_});
+  Train(absl::Seconds(4), {&w2_});
+  EXPECT_THAT(w2_.running(), SizeIs(0)) << "more room may come";
+  EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("if that stays so, it soon begins with fewer"));
+  Train(absl::Seconds(3), {&w2_});
   EXPECT_THAT(Status(id).groups(), SizeIs(2));
   EXPECT_THAT(w2_.running(), SizeIs(2));
   EXPECT_EQ(Status(id).generation(), 1u);
@@ -93,6 +96,116 @@ TEST_F(CoordinatorResizeTest, BeginsWithWhatFits) {
   Connect({&w1_});
   Train(absl::Seconds(40), {&w1_, &w2_});
   EXPECT_THAT(Status(id).groups(), SizeIs(3));
+}
+
+// Workers connect one after another, for example to a coordinator that has been started again.
+TEST_F(CoordinatorResizeTest, BeginsWhenAllItsWorkersHaveConnected) {
+  const std::string id = SubmitWithin(3);
+  Restart();
+  Connect({&w1_});
+  Train(absl::Seconds(2), {&w1_});
+  EXPECT_THAT(w1_.running(), SizeIs(0));
+  Connect({&w2_});
+  Train(absl::Seconds(1), {&w1_, &w2_});
+  EXPECT_EQ(w1_.running().size() + w2_.running().size(), 3u);
+  EXPECT_THAT(Log(id), Not(HasSubstr("begins with")));
+}
+
+// Groups of lower priority leave one after another. The job begins when all are gone, so none has left in vain.
+TEST_F(CoordinatorResizeTest, BeginsWhenAllHaveLeftForIt) {
+  Connect({&w1_, &w2_});
+  const std::string low = Submit({3, 2});
+  Train(absl::Seconds(1), {&w1_, &w2_});
+  ASSERT_THAT(w2_.running(), SizeIs(2));
+  v1::SubmitRequest request = ExampleSubmission("high", {3, 2});
+  request.mutable_job()->set_priority(5);
+  request.mutable_job()->mutable_groups()->set_min(1);
+  request.mutable_job()->mutable_groups()->set_max(3);
+  const std::string high = *coordinator_->Submit(request, now_);
+  w1_.Receive(now_);  // The group there leaves at once, those at the other worker 20 s later.
+  for (int i = 0; i < 40; ++i) {
+    w2_.Receive(now_, /*linger=*/true);
+    Train(absl::Milliseconds(500), {&w1_});
+    w2_.Heartbeat(now_);
+  }
+  EXPECT_THAT(w1_.running(), SizeIs(0)) << Log(high);
+  EXPECT_EQ(w2_.leaves(), 2u);
+  Train(absl::Seconds(2), {&w1_, &w2_});
+  std::vector<GroupKey> keys;
+  for (const auto& [key, run] : w2_.running()) keys.push_back(key);
+  for (const GroupKey& key : keys) {
+    if (key.job_id == low) w2_.End(key, absl::CancelledError("left"), now_);
+  }
+  Train(absl::Seconds(2), {&w1_, &w2_});
+  EXPECT_EQ(Status(high).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_THAT(Status(high).groups(), SizeIs(3)) << Log(high);
+  EXPECT_EQ(w1_.running().size() + w2_.running().size(), 3u);
+  EXPECT_THAT(Log(high), Not(HasSubstr("begins with")));
+}
+
+// While a server is silent, groups could not go on after a change.
+TEST_F(CoordinatorResizeTest, StaysWhileAServerIsSilent) {
+  Connect({&w1_});
+  const std::string id = SubmitWithin(1);
+  Train(absl::Seconds(1), {&w1_});
+  Connect({&w2_});
+  Pass(absl::Seconds(60), {&w1_, &w2_}, /*server_lives=*/false);
+  EXPECT_EQ(Status(id).generation(), 1u);
+  EXPECT_THAT(w1_.running(), SizeIs(1)) << Log(id);
+  EXPECT_EQ(w1_.leaves(), 0u);
+  Train(absl::Seconds(40), {&w1_, &w2_});
+  EXPECT_THAT(Status(id).groups(), SizeIs(3)) << Log(id);
+}
+
+// A group that hangs cannot leave.
+TEST_F(CoordinatorResizeTest, StaysWhileAGroupIsSilent) {
+  Connect({&w1_});
+  const std::string id = SubmitWithin(1);
+  Train(absl::Seconds(1), {&w1_});
+  Connect({&w2_});
+  w1_.Silence({id, 0, 1}, true, now_);
+  Pass(absl::Seconds(60), {&w1_, &w2_});
+  EXPECT_EQ(w1_.leaves(), 0u) << Log(id);
+  w1_.Silence({id, 0, 1}, false, now_);
+  Train(absl::Seconds(40), {&w1_, &w2_});
+  EXPECT_THAT(Status(id).groups(), SizeIs(3)) << Log(id);
+}
+
+// A group on a worker that gets no groups would find no room after a change.
+TEST_F(CoordinatorResizeTest, StaysWhileAGroupIsOnADrainedWorker) {
+  Connect({&w1_});
+  const std::string id = SubmitWithin(1);
+  Train(absl::Seconds(1), {&w1_});
+  ASSERT_TRUE(coordinator_->Drain("w1", v1::DRAIN_FINISH, now_).ok());
+  Connect({&w2_});
+  Train(absl::Seconds(60), {&w1_, &w2_});
+  EXPECT_EQ(Status(id).generation(), 1u) << Log(id);
+  ASSERT_TRUE(coordinator_->Drain("w1", v1::DRAIN_NONE, now_).ok());
+  Train(absl::Seconds(40), {&w1_, &w2_});
+  EXPECT_THAT(Status(id).groups(), SizeIs(3)) << Log(id);
+}
+
+// Workers of a batch system come only for groups that wait. So a job there keeps its number.
+TEST_F(CoordinatorResizeTest, StaysAtASiteWithABatchSystem) {
+  v1::SiteHeartbeatRequest agent;
+  agent.set_site("hpc");
+  agent.set_instance("i1");
+  ASSERT_TRUE(coordinator_->SiteHeartbeat(agent, now_).ok());
+  v1::SubmitRequest request = ExampleSubmission("batch", {3, 2});
+  request.mutable_job()->mutable_groups()->set_site("hpc");
+  request.mutable_job()->mutable_groups()->set_min(1);
+  request.mutable_job()->mutable_groups()->set_max(4);
+  Connect({&w2_});
+  const std::string id = *coordinator_->Submit(request, now_);
+  Train(absl::Seconds(1), {&w2_});
+  EXPECT_THAT(w2_.running(), SizeIs(2)) << "groups start one by one";
+  Train(absl::Seconds(100), {&w2_});
+  EXPECT_THAT(Status(id).groups(), SizeIs(3)) << "one waits";
+  FakeWorker large("w3", 4);
+  Connect({&large});
+  Train(absl::Seconds(100), {&w2_, &large});
+  EXPECT_THAT(Status(id).groups(), SizeIs(3)) << Log(id);
+  EXPECT_EQ(Status(id).generation(), 1u);
 }
 
 TEST_F(CoordinatorResizeTest, WaitsForItsLeastNumber) {

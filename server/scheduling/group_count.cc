@@ -7,9 +7,11 @@
 namespace hooke {
 namespace {
 
-void Note(std::optional<absl::Duration>& since, bool holds, absl::Duration now) {
-  if (!holds) since.reset();
-  if (holds && !since.has_value()) since = now;
+// Notes a number of groups. `least` becomes the least number since `since`, when it last rose above 0.
+void Note(std::optional<absl::Duration>& since, uint32_t& least, uint32_t groups, absl::Duration now) {
+  least = since.has_value() ? std::min(least, groups) : groups;
+  if (groups == 0) since.reset();
+  if (groups > 0 && !since.has_value()) since = now;
 }
 
 bool HeldFor(const std::optional<absl::Duration>& since, absl::Duration long_enough, absl::Duration now) {
@@ -24,14 +26,23 @@ std::string Grows(const KindSeen& kind, uint32_t count) {
   return absl::StrCat("grows from ", kind.count, " to ", CountText(count), ": ", Place(kind), " has room");
 }
 
-std::string Shrinks(const KindSeen& kind, uint32_t count, absl::Duration lacking) {
+std::string Shrinks(const KindSeen& kind, const KindWatch& seen, uint32_t count, absl::Duration now) {
   return absl::StrCat("shrinks from ", kind.count, " to ", CountText(count), ": ", Place(kind), " has had no room for ",
-                      kind.lacking, " of them for ", absl::FormatDuration(absl::Floor(lacking, absl::Seconds(1))));
+                      seen.least_lack, " of them for ",
+                      absl::FormatDuration(absl::Floor(now - *seen.lack_since, absl::Seconds(1))));
 }
 
 std::string Begins(const KindSeen& kind) {
   return absl::StrCat("begins with ", CountText(kind.placed), " instead of ", kind.count, ": ", Place(kind),
                       " has room for no more");
+}
+
+bool CanBegin(const KindSeen& kind) {
+  return kind.max > 0 && kind.lacking > 0 && kind.placed >= kind.min && kind.placed < kind.count;
+}
+
+bool MustBegin(const JobSeen& job, const KindWatch& seen, absl::Duration now, const ResizeOptions& options) {
+  return HeldFor(seen.lack_since, options.begin_after, now) && !job.others_leave;
 }
 
 }  // namespace
@@ -47,25 +58,49 @@ std::vector<Resize> NextCounts(const JobSeen& job, absl::Span<KindWatch> watch, 
     const KindSeen& kind = job.kinds[i];
     KindWatch& seen = watch[i];
     if (kind.max == 0) continue;
-    Note(seen.lack_since, kind.lacking > 0 && any_placed, now);
-    Note(seen.room_since, kind.fits > 0 && job.is_steady && kind.lacking == 0, now);
+    Note(seen.lack_since, seen.least_lack, any_placed ? kind.lacking : 0, now);
+    Note(seen.room_since, seen.least_room, job.is_steady && kind.lacking == 0 ? kind.fits : 0, now);
     if (!job.has_started) {
-      if (kind.lacking > 0 && kind.placed >= kind.min && kind.placed < kind.count) {
-        changes.push_back({i, kind.placed, Begins(kind)});
-      }
+      if (!CanBegin(kind) || !MustBegin(job, seen, now, options)) continue;
+      changes.push_back({i, kind.placed, Begins(kind)});
+      seen.chosen = false;
       continue;
     }
     if (!may_change || !job.is_steady) continue;
-    const uint32_t fewer = std::max(kind.min, kind.count - std::min(kind.count, kind.lacking));
-    const uint32_t more = std::min(kind.max, kind.count + kind.fits);
+    const uint32_t fewer = std::max(kind.min, kind.count - std::min(kind.count, seen.least_lack));
+    const uint32_t more = std::min(kind.max, kind.count + seen.least_room);
     if (HeldFor(seen.lack_since, options.after, now) && fewer < kind.count) {
-      changes.push_back({i, fewer, Shrinks(kind, fewer, now - *seen.lack_since)});
+      changes.push_back({i, fewer, Shrinks(kind, seen, fewer, now)});
       seen.chosen = false;
     } else if (HeldFor(seen.room_since, options.after, now) && more > kind.count && !seen.chosen && !soon_over) {
       changes.push_back({i, more, Grows(kind, more)});
     }
   }
   return changes;
+}
+
+bool WaitsToBegin(const JobSeen& job, absl::Span<const KindWatch> watch, absl::Duration now,
+                  const ResizeOptions& options) {
+  if (job.has_started) return false;
+  for (size_t i = 0; i < job.kinds.size(); ++i) {
+    if (CanBegin(job.kinds[i]) && !MustBegin(job, watch[i], now, options)) return true;
+  }
+  return false;
+}
+
+bool AddFewer(const JobSeen& job, std::vector<Resize>& changes) {
+  for (size_t i = changes.size(); i-- > 0;) {
+    Resize& change = changes[i];
+    const KindSeen& kind = job.kinds[change.kind];
+    if (change.count <= kind.count) continue;
+    if (--change.count > kind.count) {
+      change.reason = Grows(kind, change.count);
+    } else {
+      changes.erase(changes.begin() + static_cast<ptrdiff_t>(i));
+    }
+    return true;
+  }
+  return false;
 }
 
 }  // namespace hooke

@@ -20,6 +20,8 @@ struct ResizeOptions {
   absl::Duration after = absl::Seconds(30);
   // After a change no other one begins within this time.
   absl::Duration pause = absl::Seconds(60);
+  // A job begins with fewer groups than it asks for once some have lacked room for this long.
+  absl::Duration begin_after = absl::Seconds(5);
 };
 
 // The groups of one kind of a job, as a placement left them.
@@ -29,25 +31,42 @@ struct KindSeen {
   uint32_t min = 0;  // 0, as is `max`: the number stays.
   uint32_t max = 0;
   uint32_t placed = 0;  // Groups that run or start.
-  uint32_t lacking =
-      0;              // Groups for which there is no room. Those that wait for a next try, or are held, do not count.
-  uint32_t fits = 0;  // Further groups for which there is room that nobody else waits for.
+  // Groups for which there is no room. Those that wait for a next try, or are held, do not count.
+  uint32_t lacking = 0;
+  // Further groups for which there is room that nobody else waits for.
+  uint32_t fits = 0;
 };
 
 struct JobSeen {
   std::vector<KindSeen> kinds;
-  bool has_started = false;                               // A group has started in this or an earlier generation.
-  bool is_steady = false;                                 // All its groups run, but for those that lack room.
-  absl::Duration changed_at = -absl::InfiniteDuration();  // When its number of groups changed last.
-  std::optional<absl::Duration> ends_at = std::nullopt;   // An estimate.
+  // A group has started in this or an earlier generation.
+  bool has_started = false;
+  // All its groups run, but for those that lack room. Nothing of the job is silent, and no group will have to move
+  // soon.
+  bool is_steady = false;
+  // When its number of groups changed last.
+  absl::Duration changed_at = -absl::InfiniteDuration();
+  // An estimate.
+  std::optional<absl::Duration> ends_at = std::nullopt;
+  // Groups of other jobs were told to leave for this job and have not left yet.
+  bool others_leave = false;
 };
 
 // What is remembered of a kind from one placement to the next.
 struct KindWatch {
-  std::optional<absl::Duration> room_since;  // Unset: there is no room for more groups.
-  std::optional<absl::Duration> lack_since;  // Unset: no group lacks room.
-  bool chosen =
-      false;  // A user chose the number. The coordinator adds no groups until room has forced it to take some.
+  // Unset: there is no room for more groups.
+  std::optional<absl::Duration> room_since;
+  // Unset: no group lacks room.
+  std::optional<absl::Duration> lack_since;
+  // The fewest further groups for which there was room since `room_since`.
+  uint32_t least_room = 0;
+  // The fewest groups that lacked room since `lack_since`.
+  uint32_t least_lack = 0;
+  // A user chose the number. The coordinator adds no groups until room has forced it to take some.
+  bool chosen = false;
+
+  // Forgets what was seen of the room.
+  void ForgetRoom() { *this = {std::nullopt, std::nullopt, 0, 0, chosen}; }
 };
 
 // A change of the number of a kind's groups.
@@ -60,13 +79,24 @@ struct Resize {
 // Decides whether the numbers change now, and notes in `watch`, which has one entry for each kind, what this placement
 // saw.
 //
-// A job that has not started yet loses nothing by a change. So it begins at once with as many groups as there is room
-// for, if these are at least `min` and fewer than `count`. Later, a kind gets more groups if there has been room for
-// more throughout `after`: as many as fit, up to `max`. It gets fewer if groups have lacked room throughout `after`
-// while others run: those that lack it go, down to `min`. Two changes are at least `pause` apart. No group is added to
-// a job that is likely to end before another change would be possible.
+// A job that has not started yet loses nothing by a change. So it soon begins with as many groups as there is room for,
+// if these are at least `min` and fewer than `count`. It first waits (WaitsToBegin), because more workers may connect
+// or become free. Later, a kind gets more groups if there has been room for more throughout `after`: as many as fitted
+// all the time, up to `max`. It gets fewer if groups have lacked room throughout `after` while others run: as many go
+// as lacked it all the time, down to `min`. Two changes are at least `pause` apart. No group is added to a job that is
+// likely to end before another change would be possible.
 std::vector<Resize> NextCounts(const JobSeen& job, absl::Span<KindWatch> watch, absl::Duration now,
                                const ResizeOptions& options);
+
+// Returns whether a job that has not started yet waits for more room although some of its groups could start. It waits
+// until groups have lacked room for `begin_after` and nobody leaves for the job any more. Then it begins with fewer.
+// Call it after NextCounts, which notes how long that is.
+bool WaitsToBegin(const JobSeen& job, absl::Span<const KindWatch> watch, absl::Duration now,
+                  const ResizeOptions& options);
+
+// Makes the last change that adds groups add one less. A change that would add none is removed. Returns false if no
+// change adds groups.
+bool AddFewer(const JobSeen& job, std::vector<Resize>& changes);
 
 }  // namespace hooke
 

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr ResizeOptions kOptions = {absl::Seconds(30), absl::Seconds(60)};
+constexpr ResizeOptions kOptions = {absl::Seconds(30), absl::Seconds(60), absl::Seconds(5)};
 
 KindSeen Kind(uint32_t count, uint32_t min, uint32_t max) { return {"cloud", count, min, max, count}; }
 
@@ -41,11 +41,18 @@ TEST_F(GroupCountTest, GrowsIntoRoomThatStays) {
   EXPECT_THAT(At(30), IsEmpty());
   kind().fits = 1;
   EXPECT_THAT(At(31), IsEmpty());
-  EXPECT_THAT(At(60), IsEmpty()) << "the room was away for a moment";
   kind().fits = 5;
+  EXPECT_THAT(At(32), IsEmpty());
+  EXPECT_THAT(At(60), IsEmpty()) << "the room was away for a moment";
   ASSERT_THAT(At(61), SizeIs(1));
-  EXPECT_EQ(At(61)[0].count, 4u) << "no more than max";
-  EXPECT_EQ(At(61)[0].reason, "grows from 2 to 4 groups: cloud has room");
+  EXPECT_EQ(At(61)[0].count, 3u) << "room for more has been there for a shorter time";
+  kind().fits = 0;
+  EXPECT_THAT(At(62), IsEmpty());
+  kind().fits = 5;
+  EXPECT_THAT(At(63), IsEmpty());
+  ASSERT_THAT(At(93), SizeIs(1));
+  EXPECT_EQ(At(93)[0].count, 4u) << "no more than max";
+  EXPECT_EQ(At(93)[0].reason, "grows from 2 to 4 groups: cloud has room");
 }
 
 TEST_F(GroupCountTest, ShrinksIfAGroupFindsNoRoom) {
@@ -58,6 +65,35 @@ TEST_F(GroupCountTest, ShrinksIfAGroupFindsNoRoom) {
   EXPECT_EQ(At(31)[0].reason, "shrinks from 2 to 1 group: cloud has had no room for 1 of them for 31s");
   kind().min = 2;
   EXPECT_THAT(At(40), IsEmpty()) << "no fewer than min";
+}
+
+// Only as many groups go as have lacked room all the time.
+TEST_F(GroupCountTest, TakesTheLeastLack) {
+  kind() = Kind(4, 1, 4);
+  kind().placed = 3;
+  kind().lacking = 1;
+  EXPECT_THAT(At(0), IsEmpty());
+  kind().placed = 1;
+  kind().lacking = 3;
+  EXPECT_THAT(At(1), IsEmpty());
+  ASSERT_THAT(At(30), SizeIs(1));
+  EXPECT_EQ(At(30)[0].count, 3u);
+  EXPECT_EQ(At(30)[0].reason, "shrinks from 4 to 3 groups: cloud has had no room for 1 of them for 30s");
+}
+
+TEST_F(GroupCountTest, AddsFewerIfThatIsRefused) {
+  job_.kinds = {Kind(2, 1, 4), Kind(1, 1, 3), Kind(3, 1, 3)};
+  std::vector<Resize> changes = {{0, 4, "grows"}, {1, 2, "grows"}, {2, 1, "shrinks"}};
+  ASSERT_TRUE(AddFewer(job_, changes));
+  ASSERT_THAT(changes, SizeIs(2));
+  EXPECT_EQ(changes[0].count, 4u);
+  EXPECT_EQ(changes[1].reason, "shrinks");
+  ASSERT_TRUE(AddFewer(job_, changes));
+  EXPECT_EQ(changes[0].count, 3u);
+  EXPECT_EQ(changes[0].reason, "grows from 2 to 3 groups: cloud has room");
+  ASSERT_TRUE(AddFewer(job_, changes));
+  EXPECT_THAT(changes, SizeIs(1));
+  EXPECT_FALSE(AddFewer(job_, changes));
 }
 
 // If no group runs, nothing is gained by fewer groups: the job waits in the queue.
@@ -114,14 +150,28 @@ TEST_F(GroupCountTest, AddsNoGroupToAJobThatSoonEnds) {
 
 TEST_F(GroupCountTest, BeginsWithWhatFits) {
   job_.has_started = job_.is_steady = false;
+  watch_.chosen = true;
+  const auto waits_at = [this](int second) {
+    return WaitsToBegin(job_, absl::MakeConstSpan(&watch_, 1), absl::Seconds(second), kOptions);
+  };
   kind() = {"", 3, 1, 4, 2, 1};
-  ASSERT_THAT(At(0), SizeIs(1));
-  EXPECT_EQ(At(0)[0].reason, "begins with 2 groups instead of 3: the cluster has room for no more");
+  EXPECT_THAT(At(0), IsEmpty()) << "more workers may come";
+  EXPECT_TRUE(waits_at(0));
+  job_.others_leave = true;
+  EXPECT_THAT(At(5), IsEmpty()) << "others make room";
+  EXPECT_TRUE(waits_at(5));
+  job_.others_leave = false;
+  EXPECT_FALSE(waits_at(5));
+  ASSERT_THAT(At(5), SizeIs(1));
+  EXPECT_FALSE(watch_.chosen) << "the lack of room has overruled it";
+  EXPECT_EQ(At(5)[0].reason, "begins with 2 groups instead of 3: the cluster has room for no more");
   kind().placed = 0;
   kind().lacking = 3;
-  EXPECT_THAT(At(0), IsEmpty()) << "fewer than min";
+  EXPECT_THAT(At(5), IsEmpty()) << "fewer than min";
+  EXPECT_FALSE(waits_at(5));
   kind() = {"", 3, 1, 4, 3, 0, 1};
-  EXPECT_THAT(At(0), IsEmpty()) << "more than count come later";
+  EXPECT_THAT(At(50), IsEmpty()) << "more than count come later";
+  EXPECT_FALSE(waits_at(50));
 }
 
 TEST_F(GroupCountTest, EachKindHasItsOwnRoom) {
