@@ -22,10 +22,6 @@ namespace hooke {
 // FAILED_PRECONDITION: a job of this rule cannot change its groups.
 absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::string& site, uint32_t count);
 
-// Returns the job with these groups. An elastic job's alpha, or a bmuf job's momentum, that is the default for its
-// present groups becomes the default for these.
-v1::JobSpec WithGroups(v1::JobSpec job, const v1::GroupsSpec& groups);
-
 // Checks that a step of all these groups takes no more samples than the job trains in an epoch: then no group could
 // make a step, and the job would fail. `progress` is that of one of the job's groups; without it, and for a command,
 // whose data are not known, there is nothing to check. FAILED_PRECONDITION: it takes more.
