@@ -70,8 +70,8 @@ class GroupRule {
   // answer, too.
   virtual void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const = 0;
 
-  // Returns how far the group was from the center in the exchange that `answer` ends. Call it before Take. nullopt: the
-  // group has no values of its own, so there is no such distance.
+  // Returns how far the group was from the center in the exchange to which `answer` belongs. Call it before Take.
+  // nullopt: the group has no values of its own, so there is no such distance.
   //
   // Under elastic it counts to the center before the exchange changed it, under rules of distances to the center that
   // the group got last, under downpour to the center in the answer.

@@ -23,7 +23,7 @@ class ByteLocksTest : public ::testing::Test {
   const std::string file_ = absl::StrCat(::testing::TempDir(), "/locks", getpid());
 };
 
-// What one has taken is taken for others only, until it is given back or its object is gone.
+// A thing that one object has taken is taken for the others. That ends when it is given back, or with the object.
 TEST_F(ByteLocksTest, TakenForOthers) {
   std::unique_ptr<ByteLocks> a = Open();
   const std::unique_ptr<ByteLocks> b = Open();

@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_CLUSTER_DEADLINES_H_
 #define HOOKE_SERVER_CLUSTER_DEADLINES_H_
 
-// Who is due when. A look at the clock then touches only those that are due, however many there are.
+// Keeps the times at which workers, groups and others are due. A tick then looks only at those that are due.
 
 #include <map>
 #include <set>

@@ -162,7 +162,7 @@ TEST(NextGenerationTest, GroupsWithOtherNumbersAreNew) {
   EXPECT_FALSE(job.groups[3].is_new);
 }
 
-// What a server answers: the group, its last start that exchanged there, and its last step there.
+// Makes a server's answer about a group: its last start that exchanged there, and its last step there.
 struct Said {
   uint32_t group;
   uint32_t incarnation;

@@ -1,4 +1,4 @@
-// What the coordinator makes of the groups' distances from the center, and how stale it finds them.
+// The coordinator shows the groups' distances from the center as they report them, and works out how stale they are.
 
 #include <gmock/gmock.h>
 

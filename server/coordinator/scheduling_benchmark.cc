@@ -95,7 +95,7 @@ class Simulation {
     return fault_;
   }
 
-  // By kind of decision.
+  // The times that decisions took, by the kind of decision.
   std::map<std::string, std::vector<double>>& wall_ms() { return wall_ms_; }
   std::map<std::string, std::vector<double>>& cpu_ms() { return cpu_ms_; }
   size_t waiting() const {

@@ -107,8 +107,8 @@ class Heartbeat {
   // Steady times before which jobs that could not be sealed or freed are not tried again.
   std::map<std::string, absl::Duration> again_at_ ABSL_GUARDED_BY(mutex_);
 
-  // By job: generations to end, answers for the coordinator, and the failures that were logged. At most those that the
-  // last response named.
+  // These three are keyed by job, and have only jobs that the last response named: the generations to end, the answers
+  // for the coordinator, and the failures that were logged.
   std::map<std::string, v1::GenerationEnd> ends_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::ClosedGeneration> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> end_failures_ ABSL_GUARDED_BY(mutex_);

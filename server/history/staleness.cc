@@ -13,7 +13,7 @@ constexpr absl::Duration kShortest = absl::Seconds(2);
 std::optional<double> Staleness::Report(const ReportedExchanges& report, absl::Duration steady) {
   const auto [found, is_new] = groups_.try_emplace(report.group);
   Group& group = found->second;
-  // What a start had done before its first report is not known to be new: the coordinator may have restarted.
+  // The exchanges before a start's first report do not count. If the coordinator has restarted, they may be old.
   const bool begins = is_new || group.incarnation != report.incarnation;
   if (begins) group.reported = report.exchanges;
   group.incarnation = report.incarnation;

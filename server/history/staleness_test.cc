@@ -60,7 +60,7 @@ TEST(StalenessTest, ANewStartCountsAnew) {
   EXPECT_EQ(staleness.Report({1, 1, 4}, absl::Seconds(4)), 3) << "a report that comes late takes nothing back";
 }
 
-// What was long ago does not count any more.
+// Exchanges of long ago do not count any more.
 TEST(StalenessTest, FollowsAChangeOfPace) {
   Staleness staleness;
   Train({10, 10}, staleness);

@@ -52,7 +52,7 @@ struct JobSeen {
   bool others_leave = false;
 };
 
-// What is remembered of a kind from one placement to the next.
+// The coordinator keeps this of each kind from one placement to the next.
 struct KindWatch {
   // Unset: there is no room for more groups.
   std::optional<absl::Duration> room_since;

@@ -124,7 +124,7 @@ TEST_F(GroupCountTest, PausesBetweenTwoChanges) {
   EXPECT_THAT(At(60), SizeIs(1));
 }
 
-// What a user chose stays until room forces the coordinator to take groups away.
+// The number that a user chose stays until lack of room forces the coordinator to take groups away.
 TEST_F(GroupCountTest, AUsersNumberStays) {
   watch_.chosen = true;
   kind().fits = 1;

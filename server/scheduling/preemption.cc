@@ -91,7 +91,8 @@ class Planner {
   // Ranks, site, whether the group is a command, and its job, for which some workers may be.
   using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
 
-  // What makes a plan better than another: nobody leaves, then the priorities, then the slots of those that leave.
+  // Says which plan is better: the one in which nobody leaves, then by the priorities, then by the slots, of those that
+  // leave.
   using Cost = std::tuple<bool, uint32_t, uint64_t>;
   static Cost CostOf(const Plan& plan) { return {!plan.victims.empty(), plan.highest, plan.ranks}; }
 

@@ -17,8 +17,8 @@ namespace {
 
 using Phase = v1::RankProgress;
 
-// The time from one exchange that is measured to the next, by the values of a rank's slice. To measure a value takes
-// about a nanosecond, so this leaves less than 0.3 % of the time to it.
+// Returns how long to wait between two measured exchanges, for a slice of so many values. To measure a value takes
+// about a nanosecond, so less than 0.3 % of the time goes into it.
 absl::Duration MeasureEvery(uint64_t values) {
   return std::max(absl::Milliseconds(400), absl::Nanoseconds(400) * static_cast<double>(values));
 }

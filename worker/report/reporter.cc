@@ -177,7 +177,7 @@ std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
 
 // Waits for events or until the next progress is due. Only the meter uses options_.clock; waits use real time.
 void Reporter::Run() {
-  // By this name people, and `tests/benchmarks/run reports`, find what reports cost.
+  // People, and `tests/benchmarks/run reports`, find by this name what reports cost.
   pthread_setname_np(pthread_self(), "hooke-reports");
   absl::Time next_progress = absl::Now() + options_.interval;
   absl::Duration profile_interval = options_.profile_interval;
