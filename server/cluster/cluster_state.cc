@@ -69,6 +69,7 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
     }
     job.record = std::move(record);
     if (!job.record.generations.earlier.empty()) job.resized_at = now.steady;
+    if (job.record.generations.wanted.has_value()) changing_jobs_.insert(job.record.number);
   }
   for (const WorkerDrain& drain : stored.drains) {
     Worker& worker = workers_[drain.worker];

@@ -49,6 +49,7 @@
 #include "server/cluster/effects.h"
 #include "server/cluster/job_row.h"
 #include "server/cluster/keep_limits.h"
+#include "server/cluster/known.h"
 #include "server/cluster/lifecycle.h"
 #include "server/cluster/link_table.h"
 #include "server/cluster/liveness.h"
@@ -199,147 +200,14 @@ class ClusterState {
   bool LogHasEnded(const std::string& job_id) const;
 
  private:
-  // The part of a group's state that comes from reports and is not stored.
-  struct LiveGroup {
-    v1::RankProgress progress;  // Rank 0's last progress in this incarnation.
-    bool has_progress = false;
-    // The job's servers that a rank of this incarnation misses, by rank.
-    std::map<uint32_t, std::vector<v1::AbsentServer>> absent;
-    uint64_t furthest_step = 0;    // The highest step over all incarnations.
-    bool lacks_server = false;     // A rank of this incarnation gave up because of a server.
-    uint32_t server_failures = 0;  // Ends in a row because of a server, without a new step between them.
-    // Steady times of this incarnation's first and last report that it works. `last_work` has no meaning while
-    // `first_work` is unset.
-    std::optional<absl::Duration> first_work;
-    uint64_t first_work_step = 0;  // The step of the first of these reports.
-    absl::Duration last_work;
-    absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
-    std::vector<v1::Silence> silences;
-    // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
-    std::string leaves;
-    std::string leaves_for;  // The id of the job for which this incarnation was told to leave; empty: for none.
-    // Why the group left if that was for a job of higher priority. It is shown until the group starts again.
-    std::string made_room;
-    std::deque<std::string> last_lines;  // The last lines that this incarnation printed; at most kLastLinesMax.
-    StepWork work;                       // Of this incarnation.
-    uint32_t slow_windows = 0;  // Measurements of `work` in which it was slow, less the others; 0 to their limit.
-    std::string slow;           // Why this incarnation is a straggler; empty: it is none.
-    // The workers that the group left as a straggler, how often it did, and the steady time from which it may do so
-    // again.
-    std::set<std::string> unwanted;
-    uint32_t moves = 0;
-    absl::Duration moves_from = -absl::InfiniteDuration();
-
-    // ---- Used only for groups that run on several workers.
-    std::set<std::string> ready;  // The workers whose part of this incarnation is ready to be launched.
-    bool launched = false;        // All parts were ready. The lead was told to start mpirun, or it was gone.
-    // Steady time at which the start is given up if a part is not ready by then.
-    absl::Duration ready_by = absl::InfiniteDuration();
-    // The worker of the first rank of this incarnation that reported a failure. Empty: no rank reported one.
-    std::string failed_on;
-    // Set if a part has failed, but another part may know the cause. The group ends when that other part has failed
-    // too, or at `held_until`.
-    std::optional<GroupOutcome> held;
-    absl::Duration held_until;  // Steady.
-  };
-  // What placement asks of each job again and again. It is made anew after the record has changed.
-  struct Tally {
-    bool fresh = false;
-    uint64_t placed_slots = 0;  // The slots that its placed groups take.
-    uint64_t waiting_slots = 0;
-    std::vector<WaitingGroup> waiting;  // `due` and `wait_why` are those of the last placement.
-    size_t spec_bytes = 0;
-    bool has_limits = false;  // HasLimits of any kind of its groups.
-  };
-  struct Job {
-    JobRecord record;
-    Tally tally;
-    std::vector<LiveGroup> live;  // One for each of record.groups.
-    std::deque<v1::Notice> notices;
-    Staleness staleness;                                      // Of the groups, from their reports.
-    std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
-    absl::Duration ended_at;                                  // Steady; set if the job has ended.
-    absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
-    // While the generation ends (GenerationEnds): what the job's servers have answered, by KeyOf(JobServer).
-    std::map<std::string, v1::ClosedGeneration> closed;
-    // Groups of it ran and left so that their number could change, and none has started since. The job keeps its place
-    // before those that wait.
-    bool goes_on = false;
-    std::vector<KindWatch> watch;                           // By kind of its groups.
-    absl::Duration resized_at = -absl::InfiniteDuration();  // Steady: when the number of its groups changed last.
-    uint32_t queue_position = 0;                            // From 1; has a meaning only while the job is QUEUED.
-    uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
-  };
-  struct Worker {
-    std::string name;
-    std::string instance;
-    std::string site;
-    std::string version;
-    uint32_t slots = 0;  // 0: the worker has not said hello, and is known only from stored groups.
-    bool allows_commands = false;
-    std::string address;  // WorkerHello.address.
-    std::string mpi;      // WorkerHello.mpi.
-    std::vector<v1::NodeInterface> interfaces;
-    std::string only_job;  // WorkerHello.only_job.
-    SessionId session = 0;
-    Instant last_heard;
-    bool silent = false;  // Users were told that the worker does not answer.
-    bool lost = false;    // Its lease has run out.
-    v1::Drain drain = v1::DRAIN_NONE;
-    bool ends = false;         // It has said that it is about to end.
-    std::deque<Death> deaths;  // The last ones of groups on it.
-    // The groups that it may be running, each with the slots that it takes. A group that it was told to stop stays here
-    // until its end.
-    std::map<GroupKey, uint32_t> occupants;
-    // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
-    // worker's next heartbeat.
-    std::set<GroupKey> unconfirmed;
-    bool has_room = false;  // `rooms_` has it.
-
-    bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
-  };
-  // How much of the cluster the jobs of an owner use.
-  struct Use {
-    double slot_seconds = 0;  // As they counted at `charged_at_`.
-    uint64_t slots = 0;       // Used since then.
-  };
-  struct Server {
-    bool heard = false;  // False: only known from stored jobs.
-    ServerClaim claim;   // Of its last heartbeat; if not heard, only the address is set.
-    // The instance of the server's previous process, which the present process replaced. While the present process
-    // lives, the previous one is refused.
-    std::string replaced_instance;
-    LiveServer::Reach reach = LiveServer::Reach::kBeingDialed;
-    std::string problem;                                 // If `reach` is kFailed: the problem.
-    uint64_t dial = 0;                                   // The number of the dial under way; 0: no dial is under way.
-    absl::Duration dial_at = -absl::InfiniteDuration();  // Steady time of the next dial.
-    uint32_t dial_failures = 0;                          // Failed dials in a row.
-    std::string version;
-    uint64_t center_bytes = 0;
-    uint32_t centers = 0;       // Number of centers in memory.
-    uint32_t disk_centers = 0;  // Number of centers that are on disk only.
-    uint64_t disk_bytes = 0;
-    double cores = 0;                           // Cores that its process keeps busy.
-    std::map<std::string, uint64_t> disk_jobs;  // Jobs whose shards are on disk only, and their bytes.
-    // Jobs that the server holds and the coordinator does not know, as last logged.
-    std::set<std::string> strangers;
-    Instant last_heard;
-    bool silent = false;
-    bool lost = false;  // Silent for a lease: another server may take its place in jobs.
-  };
-  // A process that gets workers for a site from a batch system.
-  struct SiteAgent {
-    std::string instance;
-    Instant last_heard;
-    std::map<std::string, std::string> notes;  // Job id -> what the job waits for at the site; jobs that go on.
-  };
-  // A process that may not speak for the server whose identity it has.
-  struct RefusedServer {
-    ServerClaim claim;
-    std::string version;
-    std::string problem;
-    Instant last_heard;
-  };
+  using LiveGroup = known::LiveGroup;
+  using Tally = known::Tally;
+  using Job = known::Job;
+  using Worker = known::Worker;
+  using Use = known::Use;
+  using Server = known::Server;
+  using SiteAgent = known::SiteAgent;
+  using RefusedServer = known::RefusedServer;
 
   // cluster_state.cc
   absl::Status CheckRoomFor(const v1::JobSpec& spec);
@@ -520,6 +388,12 @@ class ClusterState {
   // Begins the next generation if one is wanted, no group is placed, and all servers have ended the present one. It
   // replaces all of the job's groups, so only Place calls it.
   void BeginGenerationIfDue(Job& job, Instant now);
+  // A server that has not said yet how far the job's groups had come.
+  struct AwaitedServer {
+    std::string address;
+    const Server* silent = nullptr;  // The server, if it does not answer.
+  };
+  std::vector<AwaitedServer> AwaitedServers(const Job& job) const;
   // Returns why the next generation cannot begin yet, although all groups have left: which servers have not said how
   // far these had come. Empty: all have.
   std::string NotClosedText(const Job& job) const;
@@ -528,7 +402,7 @@ class ClusterState {
   // Takes a server's answers about generations that end.
   void TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now);
   // Adds to `response` the generations that this server is to end, and about which it has not answered yet.
-  void AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) const;
+  void AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response);
   absl::Status CheckDataSufficesFor(const Job& job, const v1::GroupsSpec& groups) const;
   // Asks the groups to leave, so that a generation of these groups can begin.
   void ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant now);
@@ -633,6 +507,8 @@ class ClusterState {
   uint64_t next_number_ = 1;
   std::map<std::string, Worker> workers_;
   std::map<SessionId, std::string> worker_of_session_;
+  // Numbers of the jobs that are to have other groups. Those that have got them are taken out when a server is heard.
+  std::set<uint64_t> changing_jobs_;
   // When CheckWorkers is to look at a worker, at the latest. A worker that is heard meanwhile has a later time.
   Deadlines<std::string> workers_due_;
   Rooms rooms_;                          // Of the workers on which groups can start, but for `changed_rooms_`.

@@ -14,6 +14,7 @@
 #include "job/metric.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/profile_check.h"
+#include "wire/steps.h"
 #include "wire/utc_time.h"
 #include "wire/worker_limits.h"
 
@@ -24,7 +25,6 @@ namespace {
 constexpr size_t kSilencesMax = 64;
 constexpr size_t kLogLineBytesMax = 8192;  // The limit that LogLines (proto/coordinator.proto) states.
 
-constexpr uint64_t kStepMax = uint64_t{1} << 53;  // No training makes more steps.
 // The time from one write of a job's exchanged steps to the next.
 constexpr absl::Duration kStoreSteps = absl::Seconds(10);
 

@@ -100,7 +100,7 @@ ClusterFigures ClusterState::Figures(const FigureLimits& limits, Instant now) co
     one.name = name;
     one.site = worker.site;
     one.slots = worker.slots;
-    for (const auto& [key, ranks] : worker.occupants) one.slots_used += ranks;
+    one.slots_used = static_cast<uint32_t>(worker.slots_used());
     one.alive = worker.session != 0 && IsAlive(worker.last_heard, now);
     one.unheard = now.steady - worker.last_heard.steady;
     ++(one.alive ? figures.workers_alive : figures.workers_silent);

@@ -2,11 +2,12 @@
 // of which few change between two placements. So rooms and tallies are kept, and made anew only if they have changed.
 
 #include <algorithm>
+#include <cstdlib>
+#include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/internal/raw_logging.h"
 #include "absl/strings/str_cat.h"
 #include "job/command.h"
 #include "job/group_kinds.h"
@@ -92,17 +93,15 @@ void ClusterState::RefreshRooms(Instant now) {
 
 FreeWorker ClusterState::RoomOf(const Worker& worker, Instant now) const {
   FreeWorker room = WholeWorker(worker);
-  uint64_t used = 0;
   room.occupants.reserve(worker.occupants.size());
   for (const auto& [key, ranks] : worker.occupants) {
-    used += ranks;
     // A worker may name any job. Only ids of our own are fit for texts.
     const auto number = number_of_job_.find(key.job_id);
     const bool known = number != number_of_job_.end();
     room.occupants.push_back(
         {known ? key.job_id : "", ranks, known ? EndsAt(jobs_.at(number->second), key) : std::nullopt});
   }
-  room.free = used >= worker.slots ? 0 : static_cast<uint32_t>(worker.slots - used);
+  room.free = worker.slots - static_cast<uint32_t>(std::min<uint64_t>(worker.slots, worker.slots_used()));
   room.drained = !worker.gets_groups();
   room.avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
   return room;
@@ -140,8 +139,9 @@ void ClusterState::CompareKept(Instant now) {
   }
   if (anew == kept) return;
   const auto differ = std::mismatch(anew.begin(), anew.end(), kept.begin(), kept.end());
-  ABSL_RAW_LOG(FATAL, "kept: %s; it should be: %s", differ.second == kept.end() ? "none" : differ.second->c_str(),
-               differ.first == anew.end() ? "none" : differ.first->c_str());
+  std::cerr << "kept: " << (differ.second == kept.end() ? "none" : *differ.second)
+            << "; it should be: " << (differ.first == anew.end() ? "none" : *differ.first) << std::endl;
+  std::abort();
 }
 
 }  // namespace hooke

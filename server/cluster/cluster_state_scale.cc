@@ -3,8 +3,8 @@
 // each had come. Then a new generation begins, whose groups divide the data that is left.
 //
 // The answers are not stored. A coordinator that is started again finds the job's wish for other groups and asks again;
-// a server that has ended a generation gives the same answer each time. A job waits for a server that is down: its
-// groups could not train either, and what that server has of their work decides which data are left.
+// a server that has ended a generation gives the same answer each time. A job waits for a server that is down, because
+// what that server has of the groups' work decides which data are left.
 
 #include <algorithm>
 #include <map>
@@ -19,14 +19,13 @@
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"
+#include "wire/steps.h"
 #include "wire/utc_time.h"
 
 namespace hooke {
 namespace {
 
-constexpr uint64_t kStepMax = uint64_t{1} << 53;  // No training makes more steps.
-constexpr int kEndsMax = 4096;                    // The limit of ServerHeartbeatRequest.closed, which answers them.
-constexpr size_t kServersNamedMax = 3;            // The most servers that a text names.
+constexpr size_t kServersNamedMax = 3;  // The most servers that a text names.
 
 }  // namespace
 
@@ -68,6 +67,7 @@ absl::Status ClusterState::CheckDataSufficesFor(const Job& job, const v1::Groups
 
 void ClusterState::ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant now) {
   job.record.generations.wanted = groups;
+  changing_jobs_.insert(job.record.number);
   Store(job);
   for (GroupRecord& group : job.record.groups) {
     for (const GroupPart& part : group.parts) {
@@ -85,9 +85,10 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
     return Notice(job, "all groups had finished before their number could change", now);
   }
   if (!GenerationEnds(record)) return;
+  // Until the first group of the next generation starts, the job waits in the queue, but before those that never ran.
+  const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
+  job.goes_on = job.goes_on || !was_queued;
   if (std::string missing = NotClosedText(job); !missing.empty()) {
-    const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
-    if (!was_queued) job.goes_on = true;
     const bool any_waits = std::any_of(record.groups.begin(), record.groups.end(),
                                        [](const GroupRecord& group) { return group.state == v1::GROUP_STATE_WAITING; });
     // If a group waits, ShowQueue gives the job its reason.
@@ -99,13 +100,10 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   for (const JobServer& shard : record.servers) answers.push_back(std::move(job.closed[KeyOf(shard)]));
   job.closed.clear();
   BeginGeneration(record, answers);
-  // Until the first group of the generation starts, the job waits in the queue.
-  const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
   record.reason = "the number of groups has changed";
   job.live.clear();
   job.live.resize(record.groups.size());
   for (const GroupRecord& group : record.groups) job.live[group.group].furthest_step = group.best_step;
-  if (!was_queued) job.goes_on = true;
   if (!record.generations.earlier.empty()) job.resized_at = now.steady;
   Notice(job,
          absl::StrCat("generation ", record.generations.earlier.size() + 1, ": ", GroupsText(record.spec),
@@ -117,22 +115,29 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   PlaceSoon();
 }
 
-std::string ClusterState::NotClosedText(const Job& job) const {
-  if (NextFirstIncarnation(job.record) == 1) return "";
-  std::vector<std::string> missing;
+std::vector<ClusterState::AwaitedServer> ClusterState::AwaitedServers(const Job& job) const {
+  std::vector<AwaitedServer> awaited;
+  if (NextFirstIncarnation(job.record) == 1) return awaited;
   for (const JobServer& shard : job.record.servers) {
     if (job.closed.count(KeyOf(shard)) > 0) continue;
     const auto server = servers_.find(KeyOf(shard));
     const bool silent = server != servers_.end() && server->second.silent;
-    missing.push_back(absl::StrCat("server ", shard.address));
-    if (silent) {
-      absl::StrAppend(&missing.back(), " (it has not answered since ", UtcText(server->second.last_heard.wall), ")");
-    }
+    awaited.push_back({shard.address, silent ? &server->second : nullptr});
+  }
+  return awaited;
+}
+
+std::string ClusterState::NotClosedText(const Job& job) const {
+  std::vector<std::string> missing;
+  for (const AwaitedServer& server : AwaitedServers(job)) {
+    missing.push_back(absl::StrCat("server ", server.address));
+    if (server.silent == nullptr) continue;
+    absl::StrAppend(&missing.back(), " (it has not answered since ", UtcText(server.silent->last_heard.wall), ")");
   }
   if (missing.empty()) return "";
   const size_t count = missing.size();
-  const size_t more = missing.size() - std::min(missing.size(), kServersNamedMax);
-  missing.resize(missing.size() - more);
+  const size_t more = count - std::min(count, kServersNamedMax);
+  missing.resize(count - more);
   return absl::StrCat("the number of groups changes, and all have left; the next generation waits until ",
                       absl::StrJoin(missing, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "", " ",
                       count == 1 ? "says" : "say", " how far each group had come");
@@ -140,10 +145,9 @@ std::string ClusterState::NotClosedText(const Job& job) const {
 
 bool ClusterState::AwaitsSilentServer(const Job& job) const {
   if (!GenerationEnds(job.record)) return false;
-  return std::any_of(job.record.servers.begin(), job.record.servers.end(), [&](const JobServer& shard) {
-    const auto server = servers_.find(KeyOf(shard));
-    return job.closed.count(KeyOf(shard)) == 0 && server != servers_.end() && server->second.silent;
-  });
+  const std::vector<AwaitedServer> awaited = AwaitedServers(job);
+  return std::any_of(awaited.begin(), awaited.end(),
+                     [](const AwaitedServer& server) { return server.silent != nullptr; });
 }
 
 void ClusterState::TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now) {
@@ -161,8 +165,16 @@ void ClusterState::TakeClosed(const std::string& key, const v1::ServerHeartbeatR
   if (complete) Place(now);
 }
 
-void ClusterState::AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) const {
-  for (const auto& [number, job] : jobs_) {
+void ClusterState::AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) {
+  for (auto number = changing_jobs_.begin(); number != changing_jobs_.end();) {
+    const auto found = jobs_.find(*number);
+    const bool changes = found != jobs_.end() && found->second.record.generations.wanted.has_value();
+    if (!changes) {
+      number = changing_jobs_.erase(number);
+      continue;
+    }
+    ++number;
+    const Job& job = found->second;
     const JobRecord& record = job.record;
     if (!GenerationEnds(record) || !Uses(record, key) || job.closed.count(key) > 0) continue;
     const uint32_t incarnation = NextFirstIncarnation(record);

@@ -110,10 +110,8 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
       v1::SiteWorker& one = *shown.add_workers();
       one.set_name(worker->name);
       one.set_slots(worker->slots);
-      uint32_t used = 0;
-      for (const auto& [key, ranks] : worker->occupants) used += ranks;
       // The free slots of a worker that gets no more groups are no room for any.
-      one.set_slots_used(worker->gets_groups() ? used : worker->slots);
+      one.set_slots_used(worker->gets_groups() ? static_cast<uint32_t>(worker->slots_used()) : worker->slots);
     }
     *response.add_jobs() = std::move(shown);
   }

@@ -11,6 +11,7 @@
 #include "job/job_state.h"
 #include "server/cluster/choose_servers.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/next_generation.h"
 #include "wire/host_port.h"
 #include "wire/utc_time.h"
 
@@ -21,9 +22,7 @@ namespace {
 // this.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
 constexpr int kJobsPerServerMax = 100000;
-// Limits for a server's answers about generations that end.
-constexpr int kClosedMax = 4096;
-constexpr int kGroupsMax = 1024;
+constexpr int kGroupsMax = 1024;  // Of a ClosedGeneration.
 
 absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
   if (request.server_id().empty()) {
@@ -39,7 +38,7 @@ absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
 }
 
 absl::Status CheckClosed(const v1::ServerHeartbeatRequest& request) {
-  if (request.closed_size() > kClosedMax) {
+  if (request.closed_size() > kEndsMax) {
     return absl::InvalidArgumentError(absl::StrCat("a server answers about ", request.closed_size(), " generations"));
   }
   for (const v1::ClosedGeneration& closed : request.closed()) {

@@ -224,13 +224,11 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
 
 v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
   v1::NodeStatus node;
-  uint32_t used = 0;
-  for (const auto& [key, ranks] : worker.occupants) used += ranks;
   node.set_name(worker.name);
   node.set_kind(v1::NodeStatus::WORKER);
   node.set_site(worker.site);
   node.set_slots(worker.slots);
-  node.set_slots_used(used);
+  node.set_slots_used(static_cast<uint32_t>(worker.slots_used()));
   node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
   node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
   node.set_version(worker.version);

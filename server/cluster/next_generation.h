@@ -17,6 +17,9 @@
 
 namespace hooke {
 
+// The most generations that a server is told to end at once. As many it may answer about.
+constexpr int kEndsMax = 4096;
+
 // Returns the job's groups with `count` of the kind that runs at `site`. An empty site means the only kind.
 // INVALID_ARGUMENT: the count is out of range. NOT_FOUND: no kind, or more than one, runs there.
 // FAILED_PRECONDITION: a job of this rule cannot change its groups.

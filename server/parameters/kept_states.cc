@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "wire/steps.h"
 
 #ifndef ABSL_IS_LITTLE_ENDIAN
 #error "Files of states hold little-endian numbers; this code copies them as they lie in memory."

@@ -64,7 +64,6 @@ class KeptStates {
     uint64_t job_bytes_max = uint64_t{16} << 30;
   };
   static constexpr uint64_t kStateBytesMax = uint64_t{1} << 40;
-  static constexpr uint64_t kStepMax = uint64_t{1} << 53;
 
   // Finds the states in storage by their file names. Reads no file.
   static absl::StatusOr<std::unique_ptr<KeptStates>> Open(Options options);

@@ -9,13 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/finite.h"
 #include "algorithms/fragments.h"
+#include "wire/steps.h"
 
 namespace hooke {
-namespace {
-
-constexpr uint64_t kStepMax = uint64_t{1} << 53;  // No training makes more steps.
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(ShardPlan plan, std::shared_ptr<WaitClock> clock) {
   return Make(std::move(plan), std::move(clock), Memory::kOfItsOwn);

@@ -217,8 +217,8 @@ class Shard {
   BlockCopy CopyBlock(uint64_t block) const;
   // The part of the shard's state that concerns groups and goes into a snapshot.
   struct Groups {
-    // By group: the highest incarnation that has attached; 0: none. After EndGeneration: at least its successor, so
-    // that a shard that is restored refuses older starts, too.
+    // For each group, the highest incarnation that has attached; 0: none. After EndGeneration it is at least the
+    // successor. So a shard that is restored refuses older starts, too.
     std::vector<uint32_t> incarnations;
     std::vector<uint32_t> ended;  // By group: the incarnation for which EndGroup was called last; 0: none.
     bool stop = false;            // EndGroup was called with `stops`.
