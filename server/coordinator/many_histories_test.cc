@@ -188,7 +188,7 @@ TEST_F(ManyHistoriesTest, TenThousandJobs) {
             << " MiB of memory for the second start; one history read in " << read << ", 2000 rows in " << listed
             << std::endl;
   // A point takes at most 98 bytes, and SQLite rounds each of six records up to whole pages.
-  EXPECT_LT(each, 3 * kPoints * 98 + 6 * 4096);
+  EXPECT_LT(each, uint64_t{3} * kPoints * 98 + uint64_t{6} * 4096);
   EXPECT_LT(start, 3 * start_without + absl::Seconds(1));
   // 10,000 histories of 300 points would take 200 MiB or more.
   EXPECT_LT(memory, uint64_t{120} << 20);

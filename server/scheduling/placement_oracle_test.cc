@@ -180,12 +180,14 @@ TEST(PlacementOracleTest, EqualsThePlainVersion) {
         }
       }
       std::vector<FreeWorker> anew;
+      anew.reserve(present.size());
       for (const auto& [name, worker] : present) anew.push_back(worker);
       std::reverse(anew.begin(), anew.end());
       Rooms plain_rooms(anew);
       PlainPlacer plain(plain_rooms);
       const std::vector<WaitingGroup> queue = chance.Queue(workers);
       std::vector<const WaitingGroup*> groups;
+      groups.reserve(queue.size());
       for (const WaitingGroup& group : queue) groups.push_back(&group);
       const std::string before = TextOf(rooms);
       const std::vector<Placement> placements = PlaceGroups(groups, rooms, kNow);

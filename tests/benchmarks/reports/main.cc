@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -106,4 +107,7 @@ int Main() {
 }  // namespace
 }  // namespace hooke
 
-int main() { return hooke::Main(); }
+int main() try { return hooke::Main(); } catch (const std::exception& error) {
+  std::cerr << error.what() << "\n";
+  return 1;
+}
