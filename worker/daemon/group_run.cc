@@ -207,6 +207,7 @@ GroupVerdict GroupRun::RunToEnd() {
   gpus_.reset();
   cores_.reset();
   absl::MutexLock lock(&mutex_);
+  watch_.SetExitOrder(exit_order_.Exited());
   return watch_.Verdict({end.ok(), absl::StrCat(launcher_, " ", ToString(end)), launcher_said_, last_words_}, stopped_);
 }
 
@@ -324,6 +325,7 @@ absl::Status GroupRun::RankHello(const v1::RankHello& hello) {
       if (stopped_.ok()) stopped_ = status;
       return status;
     }
+    exit_order_.Add(hello.rank(), static_cast<pid_t>(hello.pid()));
   }
   v1::RankEvent event;
   *event.mutable_hello() = hello;

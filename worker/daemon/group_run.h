@@ -37,6 +37,7 @@
 #include "worker/file_cache/coordinator_files.h"
 #include "worker/file_cache/file_cache.h"
 #include "worker/gpus/node_gpus.h"
+#include "worker/launch/exit_order.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
 #include "worker/launch/rank_output.h"
@@ -157,6 +158,7 @@ class GroupRun final {
   absl::Mutex mutex_;
   SteadyCondition told_;  // `launch_` or `stopped_` has been set.
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
+  ExitOrder exit_order_ ABSL_GUARDED_BY(mutex_);
   ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_
       // Why the group was stopped, from outside or by watch_; OK: it was not stopped.

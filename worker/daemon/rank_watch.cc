@@ -200,7 +200,11 @@ std::optional<uint32_t> RankWatch::FirstToDie(const LauncherVerdict& said) const
   // A launcher that names a rank (Open MPI) saw that rank die first. The ranks' streams cannot tell which rank died
   // first, because several may break within microseconds.
   if (said.rank.has_value() && *said.rank < options_.ranks) return said.rank;
-  // A launcher that names a process (MPICH) may name one that it killed itself, so a broken stream is better evidence.
+  // A launcher that names a process (MPICH) may name one that it killed itself, so the kernel's order is better
+  // evidence, and so is a broken stream.
+  for (uint32_t rank : exit_order_) {
+    if (IsHere(rank) && At(rank).state == State::kGone) return rank;
+  }
   if (first_failure_.has_value()) return first_failure_->rank;
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     if (said.pid.has_value() && ranks_[i].pid == *said.pid) return options_.first_rank + i;

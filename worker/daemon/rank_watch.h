@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -94,6 +95,8 @@ class RankWatch {
   void Failed(uint32_t rank, const absl::Status& why, absl::Time now);
   void Done(uint32_t rank, absl::Time now);
   void StreamEnded(uint32_t rank, absl::Time now);
+  // Notes in which order the ranks' processes exited (ExitOrder), before the verdict.
+  void SetExitOrder(std::vector<uint32_t> ranks) { exit_order_ = std::move(ranks); }
   // Notes that the rank's command ended with a status other than 0 (ReadExitLine). `last_lines` is the end of its
   // stderr. `rank` may have any value; ranks that do not run here are ignored.
   void Exited(uint32_t rank, int status, absl::string_view last_lines, absl::Time now);
@@ -153,6 +156,7 @@ class RankWatch {
   RankWatchOptions options_;
   std::vector<Rank> ranks_;  // The ranks that run here, from options_.first_rank on.
   std::optional<Failure> first_failure_;
+  std::vector<uint32_t> exit_order_;
   std::optional<absl::Time> all_done_;
   bool any_hello_ = false;
   absl::Time last_tick_;

@@ -192,6 +192,23 @@ TEST(RankWatchTest, LauncherNamesAProcess) {
             "rank 0 (pid 100) exited with status 3; mpirun exited with status 3");
 }
 
+// The kernel's order of exits decides before the order of broken streams. Ranks that were done do not count.
+TEST(RankWatchTest, KernelKnowsWhoDied) {
+  RankWatch watch = Watch(3);
+  for (uint32_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(watch.Hello({rank, 3, 100 + rank}, At(1)).ok());
+  watch.Done(2, At(2));
+  for (uint32_t rank = 0; rank < 3; ++rank) watch.StreamEnded(rank, At(2));
+  LauncherEnd launcher = Exit(9);
+  launcher.said.pid = 100;
+  launcher.said.signal = 9;
+  watch.SetExitOrder({2, 77, 1, 0});
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 1 (pid 101) is gone without a word; mpirun exited with status 9");
+  watch.SetExitOrder({0, 1});
+  EXPECT_EQ(watch.Verdict(launcher, absl::OkStatus()).message,
+            "rank 0 (pid 100) ended by signal 9 (Killed); mpirun exited with status 9");
+}
+
 // After the daemon has stopped a group, the launcher's report describes only that stop and is ignored.
 TEST(RankWatchTest, LauncherSpeaksOfOurStop) {
   RankWatch watch = Reporting();
