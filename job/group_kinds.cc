@@ -44,6 +44,13 @@ std::string LimitsFaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
   return "";
 }
 
+std::string GpusFaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
+  if (kind.gpus_per_rank() == 0) return "";
+  if (!HasCommand(job))
+    return "gpus_per_rank: goes only with command; the built-in networks train on the CPU: remove it";
+  return FaultOf("groups.gpus_per_rank", "gpus_per_rank", kind.gpus_per_rank());
+}
+
 // Fills in the limit that is not given if the other one is.
 template <typename Groups>
 void FillLimits(Groups& groups) {
@@ -60,6 +67,7 @@ std::string FaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
   if (const absl::Status status = CheckKeyValue(*FindJobKey("groups.site"), site); !status.ok()) {
     return absl::StrCat("site: ", status.message());
   }
+  if (std::string fault = GpusFaultOf(kind, job); !fault.empty()) return fault;
   if (std::string fault = LimitsFaultOf(kind, job); !fault.empty()) return fault;
   if (!HasCommand(job)) return FaultOf("train.batch_size", "batch_size", kind.batch_size());
   return kind.batch_size() == 0 ? ""
@@ -115,6 +123,9 @@ std::vector<JobProblem> CheckKinds(const v1::JobSpec& job) {
   if (groups.min() > 0 || groups.max() > 0) {
     problems.push_back(Problem("min and max do not go with a list of kinds: each kind has its own"));
   }
+  if (groups.gpus_per_rank() > 0) {
+    problems.push_back(Problem("gpus_per_rank does not go with a list of kinds: each kind has its own"));
+  }
   if (!problems.empty()) return problems;
   // The table's range of groups.count has the most groups, and is checked with the other keys.
   uint64_t ranks = 0, most = 0, least = 0;
@@ -146,6 +157,7 @@ std::vector<v1::GroupKind> KindsOf(const v1::JobSpec& job) {
   all.set_move_stragglers(job.groups().move_stragglers());
   all.set_min(job.groups().min());
   all.set_max(job.groups().max());
+  all.set_gpus_per_rank(job.groups().gpus_per_rank());
   return {all};
 }
 

@@ -158,6 +158,8 @@ TEST(GroupKindsTest, RefusesWhatIsOutOfRange) {
       {[](auto& j) { j.mutable_groups()->mutable_kinds(0)->set_batch_size(65537); }, "groups",
        "kind 1: batch_size: 65537 is out of range"},
       {[](auto& j) { j.mutable_groups()->set_site("hpc"); }, "groups", "each kind has its own"},
+      {[](auto& j) { j.mutable_groups()->mutable_kinds(0)->set_gpus_per_rank(1); }, "groups",
+       "kind 1: gpus_per_rank: goes only with command"},
       {[](auto& j) {
          j.mutable_groups()->mutable_kinds(0)->set_ranks(16000);
          j.mutable_groups()->mutable_kinds(1)->set_ranks(193);
@@ -194,8 +196,11 @@ TEST(GroupKindsTest, AProgramHasItsOwnBatchSize) {
   job.mutable_command()->set_directory("/work");
   AddKind(job, 1, 4, "hpc");
   AddKind(job, 1, 1, "cloud");
+  job.mutable_groups()->mutable_kinds(0)->set_gpus_per_rank(2);
   v1::JobSpec own = FillDefaults(job);
   EXPECT_THAT(CheckJob(own), IsEmpty());
+  EXPECT_EQ(KindOf(own, 0).gpus_per_rank(), 2u);
+  EXPECT_EQ(KindOf(own, 1).gpus_per_rank(), 0u);
   EXPECT_THAT(SamplesOfGroups(own), ElementsAre(4, 1));
   EXPECT_EQ(GroupsText(own), "1 group x 4 ranks at hpc, 1 group x 1 rank at cloud");
   own.mutable_groups()->mutable_kinds(1)->set_batch_size(8);

@@ -225,6 +225,9 @@ std::vector<JobKey> GroupsKeys() {
                   "Ranks of each group, on one worker or on several of one site. All groups together have at most ",
                   kJobRanksMax, ".")),
       Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
+      OnlyWith(kCommand, Unused(0, Integer("groups.gpus_per_rank", FromTo(1, 64), "(none)",
+                                           "Run only on workers with so many [GPUs](daemons.md#gpus) for each slot, "
+                                           "and show each rank so many."))),
       Boolean(
           "groups.move_stragglers", "false",
           "Whether a group that is slower than the others [leaves](daemons.md#stragglers) for workers that are free."),

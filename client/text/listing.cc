@@ -23,6 +23,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr size_t kShownOfId = 8;  // The coordinator's texts show as much of a server's identity.
+constexpr int kGpusColumn = 5;    // GPUS comes after SLOTS, if there are any.
 
 // Returns the number for JSON. JSON has no NaN and no infinity, so these become null.
 ordered_json Number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
@@ -209,6 +210,9 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::Ti
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now, absl::TimeZone zone) {
   std::vector<std::vector<std::string>> rows = {
       {"NODE", "KIND", "STATE", "SITE", "SLOTS", "VERSION", "CORES", "CENTERS"}};
+  const bool any_gpus = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
+                                    [](const v1::NodeStatus& node) { return node.gpus() > 0; });
+  if (any_gpus) rows[0].insert(rows[0].begin() + kGpusColumn, "GPUS");
   std::string problems;
   for (const v1::NodeStatus& node : nodes.nodes()) {
     const bool worker = node.kind() == v1::NodeStatus::WORKER;
@@ -217,6 +221,7 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now, absl:
                     worker ? absl::StrCat(node.slots_used(), "/", node.slots(), " used") : "-",
                     Printable(node.version()), worker ? "-" : absl::StrFormat("%.2f", node.cores()),
                     worker ? "-" : CentersText(node)});
+    if (any_gpus) rows.back().insert(rows.back().begin() + kGpusColumn, worker ? absl::StrCat(node.gpus()) : "-");
     if (!node.problem().empty() && node.alive()) {
       absl::StrAppend(&problems, "server ", Printable(node.server_id().substr(0, kShownOfId)), " ",
                       Printable(node.problem()), "\n");
@@ -293,7 +298,8 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"mpi", node.mpi()},
           {"drain", DrainName(node)},
           {"avoided", node.avoided()},
-          {"only_job", node.only_job()}};
+          {"only_job", node.only_job()},
+          {"gpus", node.gpus()}};
 }
 
 std::string DumpJson(const ordered_json& json, int indent) {

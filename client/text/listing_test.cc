@@ -107,6 +107,11 @@ TEST(ListingTest, NodesTable) {
             "memory, 9.0 MiB on disk\n"
             "w1              worker  alive            hpc   2/4 used  0.1.0    -      -\n"
             "w2              worker  silent for 0:10  hpc   2/4 used  0.1.0    -      -\n");
+  nodes.mutable_nodes(1)->set_gpus(8);
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()),
+              testing::AllOf(testing::HasSubstr("SLOTS     GPUS  VERSION"), testing::HasSubstr("-         -     0.1.0"),
+                             testing::HasSubstr("2/4 used  8     0.1.0"), testing::HasSubstr("2/4 used  0     0.1.0")));
+  EXPECT_EQ(NodeToJson(nodes.nodes(1))["gpus"], 8);
   server.set_disk_centers(0);
   nodes.clear_nodes();
   *nodes.add_nodes() = server;

@@ -14,6 +14,7 @@ os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue")
 START_SECONDS = 30
+GPUS = 4
 CONFIGURATION = """ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort=6817
@@ -31,8 +32,9 @@ SelectTypeParameters=CR_CPU
 MpiDefault=none
 SchedulerParameters=sched_interval=1,bf_interval=1
 KillWait=10
-NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port=6821 CPUs={cpus}
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=6822 CPUs={cpus}
+GresTypes=gpu
+NodeName=n0 NodeHostname={host} NodeAddr=127.0.0.1 Port=6821 CPUs={cpus} Gres=gpu:{gpus}
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port=6822 CPUs={cpus} Gres=gpu:{gpus}
 {more}
 """
 NODES = ("n0", "n1")
@@ -48,7 +50,7 @@ def missing():
 
 
 class SlurmCluster:
-    """Two nodes of `cpus` CPUs each. `more` has more lines of slurm.conf. `environment` is that of its commands and daemons. They run on the host of
+    """Two nodes of `cpus` CPUs and GPUS made-up GPUs each. `more` has more lines of slurm.conf. `environment` is that of its commands and daemons. They run on the host of
     the name `host`: `at_host` makes of a command the one that runs it there."""
 
     def __init__(self, folder, cpus, more=PARTITIONS, host=None, at_host=lambda command: command):
@@ -57,7 +59,11 @@ class SlurmCluster:
         (self.folder / "state").mkdir()
         configuration = self.folder / "slurm.conf"
         host = host or socket.gethostname().split(".")[0]
-        configuration.write_text(CONFIGURATION.format(host=host, folder=folder, cpus=cpus, more=more))
+        configuration.write_text(CONFIGURATION.format(host=host, folder=folder, cpus=cpus, gpus=GPUS, more=more))
+        # To Slurm a GPU is the name of a device. Any one serves.
+        for number in range(GPUS):
+            (self.folder / f"gpu{number}").symlink_to("/dev/null")
+        (self.folder / "gres.conf").write_text(f"Name=gpu File={folder}/gpu[0-{GPUS - 1}]\n")
         self.environment = {**os.environ, "SLURM_CONF": str(configuration)}
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(128))

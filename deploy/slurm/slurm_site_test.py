@@ -3,6 +3,7 @@
 
 import pathlib
 import random
+import re
 import sys
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
@@ -14,6 +15,11 @@ from slurm_fixture import CPUS, JOB, WAITING_JOB  # noqa: E402
 
 JOBS = 50
 SEED = 20261127
+GPU_JOB = """name: gpus
+command: [sh, -c, "echo sees $CUDA_VISIBLE_DEVICES"]
+groups: {count: 1, ranks: 2, site: hpc, gpus_per_rank: 2}
+averaging: {rule: none}
+"""
 ONE_GROUP = WAITING_JOB.replace("count: 2", "count: 1")
 
 
@@ -36,6 +42,15 @@ class Site(slurm_fixture.SlurmTestCase):
         # The evaluation took no batch job of its own.
         self.assertEqual(len(list((self.folder / "agent" / "slurm").glob("slurm-*.log"))), 2)
         self.assertRegex(self.hooke("logs", job_id), r"site hpc: Slurm jobs? ")
+        self.check_all_is_free()
+
+    def test_ranks_get_the_gpus_that_their_job_asks_for(self):
+        self.agent()
+        job_id = self.submit(GPU_JOB)
+        self.wait_for("the job has succeeded", lambda: self.job(job_id)["state"] == "succeeded")
+        log = self.hooke("logs", job_id)
+        sees = sorted(re.findall(r"group 0 rank (\d): sees (\S+)", log))
+        self.assertEqual(sees, [("0", "0,1"), ("1", "2,3")], log)
         self.check_all_is_free()
 
     def test_a_group_comes_back_after_its_time_limit(self):

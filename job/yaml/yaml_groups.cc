@@ -26,7 +26,8 @@ const std::vector<std::pair<std::string, std::string>>& KindKeys() {
                                                             {"batch_size", "train.batch_size"},
                                                             {"move_stragglers", "groups.move_stragglers"},
                                                             {"min", "groups.min"},
-                                                            {"max", "groups.max"}};
+                                                            {"max", "groups.max"},
+                                                            {"gpus_per_rank", "groups.gpus_per_rank"}};
   return keys;
 }
 
@@ -97,6 +98,7 @@ class KindReader {
     if (name == "move_stragglers") kind.set_move_stragglers(value->boolean);
     if (name == "min") kind.set_min(number);
     if (name == "max") kind.set_max(number);
+    if (name == "gpus_per_rank") kind.set_gpus_per_rank(number);
   }
 
   void Add(const YAML::Node& where, absl::string_view key, absl::string_view what) {

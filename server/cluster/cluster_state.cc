@@ -135,7 +135,8 @@ absl::Status ClusterState::CheckWorkersFor(const v1::JobSpec& spec) const {
   const bool fits = std::all_of(kinds.begin(), kinds.end(), [&](const v1::GroupKind& kind) {
     return std::any_of(workers_.begin(), workers_.end(), [&](const auto& named) {
       const Worker& worker = named.second;
-      return worker.slots >= kind.ranks() && (kind.site().empty() || worker.site == kind.site()) && counts(worker);
+      return worker.slots >= kind.ranks() && (kind.site().empty() || worker.site == kind.site()) &&
+             GpusFit(kind.gpus_per_rank(), worker.slots, worker.gpus) && counts(worker);
     });
   });
   if (fits) return absl::OkStatus();

@@ -43,6 +43,7 @@ FreeWorker ClusterState::WholeWorker(const Worker& worker) {
   FreeWorker whole = {worker.name,    worker.site, worker.slots, worker.slots, worker.allows_commands,
                       worker.address, worker.mpi};
   whole.only_job = worker.only_job;
+  whole.gpus = worker.gpus;
   return whole;
 }
 

@@ -54,6 +54,7 @@ std::vector<ClusterState::Resized> ClusterState::ResizedJobs(const std::vector<J
         probe.group = count;
         probe.ranks = kinds[i].ranks();
         probe.site = kind.site;
+        probe.gpus_per_rank = kinds[i].gpus_per_rank();
         probe.unwanted.clear();
         one.probes.emplace_back(i, std::move(probe));
       }

@@ -20,9 +20,9 @@ namespace {
 
 // For comparing two of them.
 std::string TextOf(const FreeWorker& worker) {
-  std::string text =
-      absl::StrCat(worker.name, " ", worker.site, " ", worker.slots, " ", worker.free, " ", worker.allows_commands, " ",
-                   worker.address, " ", worker.mpi, " ", worker.drained, " ", worker.avoided, " ", worker.only_job);
+  std::string text = absl::StrCat(worker.name, " ", worker.site, " ", worker.slots, " ", worker.free, " ",
+                                  worker.allows_commands, " ", worker.address, " ", worker.mpi, " ", worker.drained,
+                                  " ", worker.avoided, " ", worker.only_job, " ", worker.gpus);
   std::vector<std::string> occupants;
   for (const Occupant& one : worker.occupants) {
     occupants.push_back(
@@ -36,7 +36,7 @@ std::string TextOf(const FreeWorker& worker) {
 
 std::string TextOf(const WaitingGroup& group) {
   std::string text = absl::StrCat(group.job_id, " ", group.group, " ", group.ranks, " ", group.site, " ", group.command,
-                                  " ", group.owner);
+                                  " ", group.owner, " ", group.gpus_per_rank);
   for (const std::string& worker : group.unwanted) absl::StrAppend(&text, " ", worker);
   return text;
 }
@@ -48,6 +48,7 @@ WaitingGroup ClusterState::WaitingGroupOf(const Job& job, uint32_t group) {
   WaitingGroup waits = {job.record.job_id, group, kind.ranks(), kind.site()};
   waits.command = HasCommand(job.record.spec);
   waits.owner = job.record.spec.owner();
+  waits.gpus_per_rank = kind.gpus_per_rank();
   waits.unwanted = job.live[group].unwanted;
   return waits;
 }

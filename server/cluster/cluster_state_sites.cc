@@ -106,6 +106,9 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     shown.set_job_id(job->record.job_id);
     const auto slurm = job->record.spec.slurm().find(site);
     if (slurm != job->record.spec.slurm().end()) *shown.mutable_slurm() = slurm->second;
+    for (const v1::GroupKind& kind : KindsOf(job->record.spec)) {
+      if (kind.site() == site) shown.set_gpus_per_rank(std::max(shown.gpus_per_rank(), kind.gpus_per_rank()));
+    }
     for (const Worker* worker : own == own_workers.end() ? std::vector<const Worker*>() : own->second) {
       v1::SiteWorker& one = *shown.add_workers();
       one.set_name(worker->name);

@@ -237,6 +237,7 @@ v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
   node.set_drain(worker.drain);
   node.set_avoided(AvoidedText(worker, now));
   node.set_only_job(Shortened(worker.only_job, 128));
+  node.set_gpus(worker.gpus);
   return node;
 }
 

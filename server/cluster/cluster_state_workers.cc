@@ -33,6 +33,10 @@ absl::Status CheckHello(const v1::WorkerHello& hello) {
     return absl::InvalidArgumentError("a worker's address must be an IP address, or empty");
   }
   if (hello.only_job().size() > 128) return absl::InvalidArgumentError("a worker's only_job has at most 128 bytes");
+  if (hello.gpus() > kGpusMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", hello.name(), " has ", hello.gpus(), " GPUs, allowed is 0 to ", kGpusMax));
+  }
   if (hello.mpi().size() > 64) return absl::InvalidArgumentError("a worker's mpi must have at most 64 bytes");
   if (hello.interfaces_size() > kInterfacesMax) {
     return absl::InvalidArgumentError(absl::StrCat("a worker must have at most ", kInterfacesMax, " interfaces"));
@@ -87,6 +91,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.address = hello.address();
   worker.mpi = hello.mpi();
   worker.only_job = hello.only_job();
+  worker.gpus = hello.gpus();
   worker.interfaces.assign(hello.interfaces().begin(), hello.interfaces().end());
   worker.version = Shortened(hello.version(), 64);
   worker.session = next_session_++;

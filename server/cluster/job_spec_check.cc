@@ -8,6 +8,7 @@
 #include "job/job_check.h"
 #include "job/job_refusal.h"
 #include "server/scheduling/queue_text.h"
+#include "server/scheduling/room.h"
 
 namespace hooke {
 
@@ -21,7 +22,8 @@ absl::Status CheckKindFits(const v1::GroupKind& kind, const std::string& what, a
   const uint32_t ranks = kind.ranks();
   WorkerSet at_site;
   for (const FreeWorker& worker : workers) {
-    if (kind.site().empty() || worker.site == kind.site()) at_site.push_back(&worker);
+    const bool has_gpus = GpusFit(kind.gpus_per_rank(), worker.slots, worker.gpus);
+    if (has_gpus && (kind.site().empty() || worker.site == kind.site())) at_site.push_back(&worker);
   }
   const auto fewer = [](const FreeWorker* a, const FreeWorker* b) { return a->slots < b->slots; };
   const auto largest = std::max_element(at_site.begin(), at_site.end(), fewer);

@@ -109,6 +109,7 @@ struct Worker {
   std::string version;
   uint32_t slots = 0;  // 0: the worker has not said hello, and is known only from stored groups.
   bool allows_commands = false;
+  uint32_t gpus = 0;
   std::string address;  // WorkerHello.address.
   std::string mpi;      // WorkerHello.mpi.
   std::vector<v1::NodeInterface> interfaces;

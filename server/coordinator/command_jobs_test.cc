@@ -62,6 +62,32 @@ TEST_F(CommandJobsTest, RunsWhereCommandsAreAllowed) {
   EXPECT_EQ(Status(*id).groups_size(), 1);
 }
 
+// A job that needs GPUs waits for a worker that has enough of them for each slot, and says so. `hooke nodes` has them.
+TEST_F(CommandJobsTest, RunsWhereThereAreGpusForEachSlot) {
+  Heartbeat("a:1");
+  FakeWorker none("none", 4), few("few", 4), enough("enough", 2);
+  for (FakeWorker* worker : {&none, &few, &enough}) worker->AllowCommands();
+  few.SetGpus(7);
+  enough.SetGpus(4);
+  ASSERT_TRUE(none.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(few.Connect(*coordinator_, now_).ok());
+  v1::SubmitRequest request = CommandSubmission();
+  request.mutable_job()->mutable_groups()->set_gpus_per_rank(2);
+  const absl::StatusOr<std::string> id = coordinator_->Submit(request, now_);
+  ASSERT_TRUE(id.ok()) << id.status();
+  EXPECT_EQ(
+      Status(*id).reason(),
+      "1st in the queue; no worker has slots with 2 GPUs each; see GPUS in hooke nodes, and --gpus and --slots of "
+      "hooke-worker");
+  ASSERT_TRUE(enough.Connect(*coordinator_, now_).ok());
+  enough.Receive(now_);
+  EXPECT_THAT(enough.started(), ElementsAre(GroupKey{*id, 0, 1}));
+  std::map<std::string, uint32_t> gpus;
+  for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) gpus[node.name()] = node.gpus();
+  EXPECT_EQ(gpus["few"], 7u);
+  EXPECT_EQ(gpus["enough"], 4u);
+}
+
 // If other machines can reach the coordinator without a token, it refuses jobs with a command.
 TEST(ReachedByOthersTest, CommandsAreRefused) {
   ClusterStateOptions options;

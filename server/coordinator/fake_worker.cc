@@ -28,6 +28,7 @@ absl::Status FakeWorker::Connect(Coordinator& coordinator, Instant now) {
   hello.set_slots(slots_);
   hello.set_allows_commands(allows_commands_);
   hello.set_address(address_);
+  hello.set_gpus(gpus_);
   hello.set_only_job(only_job_);
   if (!address_.empty()) {
     v1::NodeInterface* interface = hello.add_interfaces();

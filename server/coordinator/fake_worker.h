@@ -33,6 +33,7 @@ class FakeWorker {
 
   // From the next hello on, the worker says that it runs commands.
   void AllowCommands() { allows_commands_ = true; }
+  void SetGpus(uint32_t gpus) { gpus_ = gpus; }
 
   // From the next hello on, the worker runs only groups of this job.
   void SetOnlyJob(std::string job_id) { only_job_ = std::move(job_id); }
@@ -104,6 +105,7 @@ class FakeWorker {
   SessionId session_ = 0;
   bool welcomed_ = false;
   bool allows_commands_ = false;
+  uint32_t gpus_ = 0;
   bool never_ready_ = false;
   std::string address_;
   std::string only_job_;

@@ -46,8 +46,8 @@ std::vector<PlacedPart> Spread(uint32_t ranks, const WorkerSet& workers) {
   return parts;
 }
 
-// The needs: ranks, site, whether the group is a command, and the job if some workers are only for it.
-using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
+// The needs: ranks, GPUs of each, site, whether the group is a command, and the job if some workers are only for it.
+using Needs = std::tuple<uint32_t, uint32_t, std::string, bool, std::string>;
 
 // The workers that waiting groups of the same needs keep. A full cluster with estimates has tens of thousands of rooms
 // and waiting groups. So a room is looked at only while more groups can still keep it in a way that matters, and it
@@ -285,10 +285,12 @@ Placement Placer::Place(const WaitingGroup& group) {
 
 Refusal& Placer::RefusalFor(const WaitingGroup& group) {
   const bool as_last = last_ != nullptr && last_->ranks == group.ranks && last_->command == group.command &&
-                       last_->site == group.site && last_->job_id == group.job_id;
+                       last_->gpus_per_rank == group.gpus_per_rank && last_->site == group.site &&
+                       last_->job_id == group.job_id;
   last_ = &group;
   if (as_last) return *of_last_;
-  Needs needs = {group.ranks, group.site, group.command, rooms_.HasOwn(group.job_id) ? group.job_id : ""};
+  Needs needs = {group.ranks, group.gpus_per_rank, group.site, group.command,
+                 rooms_.HasOwn(group.job_id) ? group.job_id : ""};
   of_last_ = &refusals_[std::move(needs)];
   return *of_last_;
 }

@@ -39,6 +39,7 @@ struct FreeWorker {
   bool drained = false;       // It gets no groups.
   bool avoided = false;       // It gets a group only if no other worker has room for the group.
   std::string only_job = {};  // It gets only groups of this job; empty: of any job.
+  uint32_t gpus = 0;          // They are divided equally among its slots.
 };
 
 struct WaitingGroup {
@@ -52,6 +53,7 @@ struct WaitingGroup {
   // Names of workers on which the group was slow. They are as FreeWorker::avoided for it.
   std::set<std::string> unwanted = {};
   std::string owner = {};
+  uint32_t gpus_per_rank = 0;  // Only a worker that has so many GPUs for each slot may run it.
 };
 
 // How many slots an owner of jobs uses, and may use.

@@ -111,6 +111,7 @@ class Chance {
     if (!OneOf(4)) worker.address = absl::StrCat("10.0.0.", Pick(1, 12));
     worker.mpi = OneOf(5) ? "mpich" : "openmpi";
     worker.allows_commands = OneOf(2);
+    if (OneOf(4)) worker.gpus = Pick(1, 8);
     worker.drained = OneOf(8);
     worker.avoided = OneOf(8);
     if (OneOf(8)) worker.only_job = absl::StrCat("q-", Pick(1, 4));
@@ -131,6 +132,7 @@ class Chance {
     for (uint32_t job = Pick(1, 5); job > 0; --job) {
       WaitingGroup group = {absl::StrCat("q-", job), 0, Pick(1, 7), OneOf(3) ? "cloud" : ""};
       group.command = OneOf(4);
+      if (OneOf(6)) group.gpus_per_rank = Pick(1, 2);
       for (uint32_t count = Pick(1, 8); count > 0; --count) {
         ++group.group;
         group.due = !OneOf(6);

@@ -46,7 +46,8 @@ class Planner {
 
   // Makes room for the group. Returns who leaves for it; perhaps nobody.
   std::vector<size_t> MakeRoom(const HinderedGroup& waiting) {
-    Needs needs = {waiting.group.ranks, waiting.group.site, waiting.group.command, waiting.group.job_id};
+    Needs needs = {waiting.group.ranks, waiting.group.gpus_per_rank, waiting.group.site, waiting.group.command,
+                   waiting.group.job_id};
     const auto [in_vain, is_new] = in_vain_.try_emplace(std::move(needs), waiting.priority);
     if (!is_new && waiting.priority <= in_vain->second) return {};
     std::optional<Plan> best;
@@ -89,7 +90,7 @@ class Planner {
     std::vector<Part> parts;
   };
   // Ranks, site, whether the group is a command, and its job, for which some workers may be.
-  using Needs = std::tuple<uint32_t, std::string, bool, std::string>;
+  using Needs = std::tuple<uint32_t, uint32_t, std::string, bool, std::string>;
 
   // Says which plan is better: the one in which nobody leaves, then by the priorities, then by the slots, of those that
   // leave.

@@ -15,9 +15,14 @@ namespace {
 
 constexpr size_t kNamesMax = 3;  // Of more jobs for which a group waits, only the number is told.
 
+std::string GpusText(uint32_t gpus_per_rank) {
+  return absl::StrCat(gpus_per_rank, gpus_per_rank == 1 ? " GPU" : " GPUs", " each");
+}
+
 std::string Needs(const WaitingGroup& group) {
-  return absl::StrCat("needs ", group.ranks, group.ranks == 1 ? " slot" : " slots", group.site.empty() ? "" : " at ",
-                      group.site);
+  const std::string gpus = group.gpus_per_rank == 0 ? "" : absl::StrCat(" with ", GpusText(group.gpus_per_rank));
+  return absl::StrCat("needs ", group.ranks, group.ranks == 1 ? " slot" : " slots", gpus,
+                      group.site.empty() ? "" : " at ", group.site);
 }
 
 // The place is named only if the group could run elsewhere, too.
@@ -122,13 +127,14 @@ std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant n
 
 std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant now) {
   if (rooms.all().empty()) return "no worker has joined";
-  size_t at_site = 0, suitable = 0, drained = 0, for_others = 0;
+  size_t at_site = 0, with_gpus = 0, suitable = 0, drained = 0, for_others = 0;
   const Room* kept = nullptr;
   for (const Room* room : rooms.all()) {
     const bool fits = SiteFits(group, room->worker);
     at_site += fits ? 1 : 0;
     for_others += !fits && (group.site.empty() || group.site == room->worker.site) ? 1 : 0;
-    if (!fits || (group.command && !room->worker.allows_commands)) continue;
+    with_gpus += fits && GpusFit(group.gpus_per_rank, room->worker.slots, room->worker.gpus) ? 1 : 0;
+    if (!Suits(group, room->worker)) continue;
     ++suitable;
     drained += room->worker.drained ? 1 : 0;
     if (room->kept_for != nullptr && room->worker.free >= group.ranks) kept = room;
@@ -139,6 +145,11 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
                         for_others == 1 ? "is" : "are", " only for other jobs");
   }
   if (at_site == 0) return absl::StrCat("no worker of site ", group.site, " has joined");
+  if (with_gpus == 0) {
+    return absl::StrCat("no worker", group.site.empty() ? "" : " of site ", group.site, " has slots with ",
+                        GpusText(group.gpus_per_rank),
+                        "; see GPUS in hooke nodes, and --gpus and --slots of hooke-worker");
+  }
   if (suitable == 0) {
     return absl::StrCat("no worker", group.site.empty() ? "" : " of site ", group.site,
                         " allows commands; start hooke-worker with --allow-commands");

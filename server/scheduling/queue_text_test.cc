@@ -43,6 +43,16 @@ FreeWorker Drained(FreeWorker worker) {
   return worker;
 }
 
+FreeWorker WithGpus(uint32_t gpus, FreeWorker worker) {
+  worker.gpus = gpus;
+  return worker;
+}
+
+WaitingGroup Gpus(uint32_t per_rank, WaitingGroup group) {
+  group.gpus_per_rank = per_rank;
+  return group;
+}
+
 Occupant Known(const char* job, uint32_t ranks, int minutes) { return {job, ranks, absl::Minutes(minutes)}; }
 Occupant Unknown(const char* job, uint32_t ranks) { return {job, ranks, std::nullopt}; }
 
@@ -103,6 +113,15 @@ const Case kCases[] = {
      {Group("a-2", 8)},
      {Worker("w1", 2, {}), Worker("w2", 4, {}), Drained(Worker("w3", 8, {}))},
      "needs 8 slots at hpc; the largest worker that could run it, w2, has 4"},
+    {"GPUs that nobody has",
+     {Gpus(2, Group("a-2", 1))},
+     {Worker("w1", 2, {}), WithGpus(7, Worker("w2", 4, {}))},
+     "no worker of site hpc has slots with 2 GPUs each; see GPUS in hooke nodes, and --gpus and --slots of "
+     "hooke-worker"},
+    {"GPUs that are in use",
+     {Gpus(1, Group("a-2", 2))},
+     {Worker("w1", 2, {}), WithGpus(4, Worker("w2", 4, {Unknown("b-1", 3)}))},
+     "needs 2 slots with 1 GPU each at hpc; 1 free on w2; 3 more when b-1 ends"},
     {"several workers together",
      {Group("a-2", 4)},
      {Together("10.0.0.1", Worker("w1", 2, {Known("b-1", 1, 3)})), Together("10.0.0.2", Worker("w2", 2, {}))},

@@ -57,7 +57,8 @@ bool SiteFits(const WaitingGroup& group, const FreeWorker& worker) {
 }
 
 bool Suits(const WaitingGroup& group, const FreeWorker& worker) {
-  return SiteFits(group, worker) && (!group.command || worker.allows_commands);
+  return SiteFits(group, worker) && (!group.command || worker.allows_commands) &&
+         GpusFit(group.gpus_per_rank, worker.slots, worker.gpus);
 }
 
 bool IsAvoided(const WaitingGroup& group, const FreeWorker& worker) {

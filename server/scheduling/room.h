@@ -64,6 +64,10 @@ class Rooms {
 
 // Returns whether the worker is at the group's site and may run the group's job.
 bool SiteFits(const WaitingGroup& group, const FreeWorker& worker);
+// Returns whether a worker with these slots and GPUs has the GPUs that a rank needs for each slot.
+inline bool GpusFit(uint32_t gpus_per_rank, uint32_t slots, uint32_t gpus) {
+  return uint64_t{gpus_per_rank} * slots <= gpus;
+}
 // Returns whether the worker could run the group if it had slots enough and were not drained.
 bool Suits(const WaitingGroup& group, const FreeWorker& worker);
 

@@ -268,6 +268,18 @@ TEST_F(WorkerCommandTest, EachRankHasItsGpus) {
   EXPECT_TRUE(Logged("group 0 rank 1: sees 1"));
 }
 
+// Ranks see as many as their job asks for, even if the worker has more for each slot.
+TEST_F(WorkerCommandTest, RanksHaveAsManyGpusAsTheJobAsksFor) {
+  StartDaemon(true, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"});
+  v1::WorkerCommand command = Command({"sh", "-c", "echo sees $CUDA_VISIBLE_DEVICES"});
+  command.mutable_start()->mutable_group()->mutable_job()->mutable_groups()->set_gpus_per_rank(2);
+  ASSERT_TRUE(coordinator_->Send(command));
+  EXPECT_TRUE(End().ok());
+  EXPECT_TRUE(Logged("group 0 rank 0: sees 0,1"));
+  EXPECT_TRUE(Logged("group 0 rank 1: sees 2,3"));
+  EXPECT_EQ(coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().gpus(), 12u);
+}
+
 // The job's own variable stays, even if it hides all GPUs.
 TEST_F(WorkerCommandTest, TheJobsOwnGpus) {
   StartDaemon(true, {"0", "1"});

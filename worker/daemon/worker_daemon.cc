@@ -171,6 +171,7 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
   session.hello.set_version(options_.version);
   session.hello.set_allows_commands(options_.allow_commands);
   session.hello.set_only_job(options_.only_job);
+  session.hello.set_gpus(static_cast<uint32_t>(options_.gpus.size()));
   session.hello.set_address(options_.node.address);
   for (const InterfaceAddress& one : options_.node.addresses) {
     if (options_.node.address.empty() || session.hello.interfaces_size() == kInterfacesMax) break;

@@ -73,14 +73,14 @@ uint32_t GpusOfASlot(size_t gpus, uint32_t slots) {
   return std::max(uint32_t{1}, static_cast<uint32_t>(gpus / std::max(uint32_t{1}, slots)));
 }
 
-std::vector<std::vector<size_t>> ChooseGpus(std::vector<uint32_t> users, uint32_t slots, uint32_t ranks) {
-  const uint32_t share = GpusOfASlot(users.size(), slots);
+std::vector<std::vector<size_t>> ChooseGpus(std::vector<uint32_t> users, uint32_t each, uint32_t ranks) {
+  const size_t share = std::min<size_t>(each, users.size());
   std::vector<std::vector<size_t>> chosen(ranks);
   for (std::vector<size_t>& of_rank : chosen) {
     std::vector<size_t> order(users.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(), [&users](size_t a, size_t b) { return users[a] < users[b]; });
-    of_rank.assign(order.begin(), order.begin() + share);
+    of_rank.assign(order.begin(), order.begin() + static_cast<ptrdiff_t>(share));
     std::sort(of_rank.begin(), of_rank.end());
     for (const size_t gpu : of_rank) ++users[gpu];
   }

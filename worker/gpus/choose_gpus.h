@@ -29,10 +29,10 @@ std::vector<GpuName> ParseNvidiaSmi(absl::string_view output);
 // ranks share a GPU. 0: there is no GPU.
 uint32_t GpusOfASlot(size_t gpus, uint32_t slots);
 
-// Chooses GPUs for `ranks` ranks. `users` has the number of ranks that each GPU serves now. Returns for each rank the
-// indices of its GPUs, ascending: each time those with the fewest users, of equal ones the first. Empty lists if there
-// is no GPU.
-std::vector<std::vector<size_t>> ChooseGpus(std::vector<uint32_t> users, uint32_t slots, uint32_t ranks);
+// Chooses `each` GPUs for each of `ranks` ranks, or all GPUs if there are fewer. `users` has the number of ranks that
+// each GPU serves now. Returns for each rank the indices of its GPUs, ascending: each time those with the fewest users,
+// of equal ones the first.
+std::vector<std::vector<size_t>> ChooseGpus(std::vector<uint32_t> users, uint32_t each, uint32_t ranks);
 
 // Says who got which GPUs on the worker, in one line for the job's log. `shared`: some GPU serves several ranks.
 std::string SayGpus(absl::Span<const std::vector<GpuName>> gpus_of_rank, absl::string_view worker, uint32_t first_rank,

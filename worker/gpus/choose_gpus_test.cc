@@ -40,19 +40,26 @@ TEST(ChooseGpusTest, ReadsNvidiaSmi) {
 }
 
 TEST(ChooseGpusTest, OneEach) {
-  EXPECT_EQ(ChooseGpus({0, 0, 0, 0}, 4, 2), (Lists{{0}, {1}}));
-  EXPECT_EQ(ChooseGpus({1, 1, 0, 0}, 4, 2), (Lists{{2}, {3}}));
-  EXPECT_EQ(ChooseGpus({0, 1, 0, 1}, 4, 1), (Lists{{0}}));
+  EXPECT_EQ(ChooseGpus({0, 0, 0, 0}, 1, 2), (Lists{{0}, {1}}));
+  EXPECT_EQ(ChooseGpus({1, 1, 0, 0}, 1, 2), (Lists{{2}, {3}}));
+  EXPECT_EQ(ChooseGpus({0, 1, 0, 1}, 1, 1), (Lists{{0}}));
 }
 
 TEST(ChooseGpusTest, SeveralEachIfThereAreMoreThanSlots) {
   EXPECT_EQ(ChooseGpus({0, 0, 0, 0, 0}, 2, 2), (Lists{{0, 1}, {2, 3}}));
-  EXPECT_EQ(ChooseGpus({0, 0, 0, 0}, 1, 1), (Lists{{0, 1, 2, 3}}));
+  EXPECT_EQ(ChooseGpus({0, 0, 0, 0}, 4, 1), (Lists{{0, 1, 2, 3}}));
 }
 
 TEST(ChooseGpusTest, RanksShareIfThereAreFewerThanSlots) {
-  EXPECT_EQ(ChooseGpus({0, 0}, 4, 4), (Lists{{0}, {1}, {0}, {1}}));
-  EXPECT_EQ(ChooseGpus({2, 1}, 4, 1), (Lists{{1}}));
+  EXPECT_EQ(ChooseGpus({0, 0}, 1, 4), (Lists{{0}, {1}, {0}, {1}}));
+  EXPECT_EQ(ChooseGpus({2, 1}, 1, 1), (Lists{{1}}));
+}
+
+// A job may ask for fewer than a slot's share. It does not get more than there are.
+TEST(ChooseGpusTest, AsManyAsTheJobAsksFor) {
+  EXPECT_EQ(GpusOfASlot(8, 2), 4u);
+  EXPECT_EQ(ChooseGpus({0, 0, 0, 0, 0, 0, 0, 0}, 3, 2), (Lists{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(ChooseGpus({0, 0}, 3, 1), (Lists{{0, 1}}));
 }
 
 TEST(ChooseGpusTest, NoGpu) {

@@ -36,8 +36,9 @@ NodeGpus::NodeGpus(NodeGpusOptions options) : options_(std::move(options)), own_
   }
 }
 
-std::unique_ptr<HeldGpus> NodeGpus::Take(uint32_t ranks) {
+std::unique_ptr<HeldGpus> NodeGpus::Take(uint32_t ranks, uint32_t each) {
   if (options_.gpus.empty()) return nullptr;
+  if (each == 0) each = GpusOfASlot(options_.gpus.size(), options_.slots);
   absl::MutexLock lock(&mutex_);
   const absl::Status begun = locks_ != nullptr ? locks_->BeginChoice() : no_locks_;
   const bool locked = begun.ok();
@@ -45,7 +46,7 @@ std::unique_ptr<HeldGpus> NodeGpus::Take(uint32_t ranks) {
   for (size_t gpu = 0; gpu < users.size(); ++gpu) {
     if (locked && locks_->IsTaken(NumberOf(options_.gpus[gpu]))) ++users[gpu];
   }
-  std::vector<std::vector<size_t>> chosen = ChooseGpus(users, options_.slots, ranks);
+  std::vector<std::vector<size_t>> chosen = ChooseGpus(users, each, ranks);
   bool shared = false;
   for (const std::vector<size_t>& of_rank : chosen) {
     for (const size_t gpu : of_rank) {

@@ -60,10 +60,11 @@ class NodeGpus {
  public:
   explicit NodeGpus(NodeGpusOptions options);
 
-  // Takes GPUs for so many ranks, 1 to `slots`, as ChooseGpus says. A GPU that another worker's rank has counts as one
-  // with a user. Nothing waits: if too few GPUs are free, ranks share some. If the file cannot be used, other workers
-  // are not known (HeldGpus::others_unknown). Null if the worker has no GPU.
-  std::unique_ptr<HeldGpus> Take(uint32_t ranks);
+  // Takes GPUs for so many ranks, 1 to `slots`, as ChooseGpus says. `each`: GPUs of each rank; 0: GpusOfASlot. A GPU
+  // that another worker's rank has counts as one with a user. Nothing waits: if too few GPUs are free, ranks share
+  // some. If the file cannot be used, other workers are not known (HeldGpus::others_unknown). Null if the worker has no
+  // GPU.
+  std::unique_ptr<HeldGpus> Take(uint32_t ranks, uint32_t each);
 
  private:
   friend class HeldGpus;

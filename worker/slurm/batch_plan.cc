@@ -158,7 +158,7 @@ void BatchPlan::Serve(const v1::SiteJob& job, absl::Duration now, Actions& actio
       continue;
     }
     in_slurm += ranks;
-    actions.submissions.push_back({job.job_id(), ranks, job.slurm()});
+    actions.submissions.push_back({job.job_id(), ranks, job.slurm(), job.gpus_per_rank()});
   }
 }
 

@@ -55,6 +55,7 @@ class BatchPlan {
     std::string job_id;
     uint32_t ranks = 0;
     v1::SlurmSpec slurm;
+    uint32_t gpus_per_rank = 0;  // Any group of the job may run there, so this is the most that one of them needs.
   };
   struct End {
     std::string id;

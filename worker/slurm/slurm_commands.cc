@@ -56,6 +56,7 @@ std::vector<std::string> SbatchCommand(const SlurmSiteFacts& facts, const BatchP
     if (!value.empty()) command.push_back(absl::StrCat("--", flag, "=", value));
   }
   command.push_back(absl::StrCat("--ntasks=", submission.ranks));
+  if (submission.gpus_per_rank > 0) command.push_back(absl::StrCat("--gpus-per-task=", submission.gpus_per_rank));
   command.push_back(absl::StrCat("--comment=", kMark, " ", facts.site, " ", facts.coordinator, " ", submission.job_id,
                                  " ", submission.ranks));
   command.push_back(facts.script);

@@ -35,9 +35,10 @@ TEST(SlurmCommandsTest, SbatchGetsWhatTheJobAsksFor) {
   slurm.set_constraint("ib&opa");
   slurm.set_cpus_per_task(2);
   slurm.set_memory_per_cpu("4G");
+  submission.gpus_per_rank = 2;
   const std::vector<std::string> command = SbatchCommand(Facts(), submission);
   EXPECT_THAT(command, IsSupersetOf({"--account=physics", "--qos=high", "--time=8:00:00", "--constraint=ib&opa",
-                                     "--cpus-per-task=2", "--mem-per-cpu=4G"}));
+                                     "--cpus-per-task=2", "--mem-per-cpu=4G", "--gpus-per-task=2"}));
   // sbatch takes the last of two values.
   const auto at = [&command](const char* flag) { return std::find(command.begin(), command.end(), flag); };
   EXPECT_LT(at("--partition=short"), at("--partition=long"));
