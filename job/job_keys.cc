@@ -225,9 +225,6 @@ std::vector<JobKey> GroupsKeys() {
                   "Ranks of each group, on one worker or on several of one site. All groups together have at most ",
                   kJobRanksMax, ".")),
       Text(KeyType::kSite, "groups.site", "", "Run only at this site; empty: at any."),
-      OnlyWith(kCommand, Unused(0, Integer("groups.gpus_per_rank", FromTo(1, 64), "(none)",
-                                           "Run only on workers with so many [GPUs](daemons.md#gpus) for each slot, "
-                                           "and show each rank so many."))),
       Boolean(
           "groups.move_stragglers", "false",
           "Whether a group that is slower than the others [leaves](daemons.md#stragglers) for workers that are free."),
@@ -241,6 +238,9 @@ std::vector<JobKey> GroupsKeys() {
                                           "If there is more room, the job goes on with [more "
                                           "groups](changing-groups.md#with-the-room), but not with more than these; at "
                                           "least `count`. With `min` alone it is `count`."))),
+      OnlyWith(kCommand, Unused(0, Integer("groups.gpus_per_rank", FromTo(1, 64), "(none)",
+                                           "Run only on workers with so many [GPUs](daemons.md#gpus) for each slot, "
+                                           "and show each rank so many."))),
   };
 }
 

@@ -193,11 +193,10 @@ TEST(JobFileTest, SaysWhatIsWrongWithAKind) {
       {"[]", "job.yaml:4: groups: is a list of 0; must be a map, or a list of 1 to 64 kinds of groups"},
       {"[2]",
        "job.yaml:4: groups: kind 1 is not a map; allowed here: count, ranks, site, batch_size, move_stragglers, min, "
-       "max"},
+       "max, gpus_per_rank"},
       {"\n- {ranks: 2}\n- {rank: 2}\n",
        "job.yaml:6: groups: kind 2 has the unknown key \"rank\"; allowed here: count, ranks, site, batch_size, "
-       "move_stragglers, min, max (did you "
-       "mean \"ranks\"?)"},
+       "move_stragglers, min, max, gpus_per_rank (did you mean \"ranks\"?)"},
       {"[{ranks: 0}]", "job.yaml:4: groups: kind 1: ranks: 0 is out of range; must be an integer from 1 to 16384"},
       {"[{ranks: [1]}]", "job.yaml:4: groups: kind 1: ranks: is a list; must be an integer from 1 to 16384"},
       {"[{ranks: }]", "job.yaml:4: groups: kind 1: ranks: has no value; must be an integer from 1 to 16384"},
@@ -422,7 +421,7 @@ constexpr WrongFile kWrongFiles[] = {
     {"name: fashion", "name: Fashion",
      "job.yaml:1: name: \"Fashion\" is not a name; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter"},
     {"groups: {count: 2, ranks: 2}", "groups: 2",
-     "job.yaml:5: groups: is not a map; allowed here: count, ranks, site, move_stragglers, min, max"},
+     "job.yaml:5: groups: is not a map; allowed here: count, ranks, site, move_stragglers, min, max, gpus_per_rank"},
     {"learning_rate: 0.05", "learning_rate: 0",
      "job.yaml:4: train.optimizer.learning_rate: 0 is out of range; must be a number from 1e-9 to 1000"},
     {"learning_rate: 0.05", "learning_rate: .nan",
@@ -452,7 +451,8 @@ constexpr WrongFile kWrongFiles[] = {
     {"count: 2,", "count: 2, count: 3,", "job.yaml:5: groups.count: is given twice, first in line 5; keep one"},
     {"model: lenet", "model: lenet\nname: again", "job.yaml:3: name: is given twice, first in line 1; keep one"},
     {"count: 2,", "[1]: 2,",
-     "job.yaml:5: groups: a key is not a text; allowed here: count, ranks, site, move_stragglers, min, max"},
+     "job.yaml:5: groups: a key is not a text; allowed here: count, ranks, site, move_stragglers, min, max, "
+     "gpus_per_rank"},
     {"groups: {count: 2, ranks: 2}", "groups: {count: 2, ranks: 2}}",
      "job.yaml:5:29: is not YAML: a ] or } closes nothing; remove it, or write the bracket that it closes"},
     {"groups:", "---\ngroups:", "job.yaml:5: a second YAML document begins; a job file describes one job"},
@@ -551,11 +551,11 @@ constexpr NonsenseFile kNonsenseFiles[] = {
      "and -"},
     {"count: 2", "\"\\e[31mred\": 2",
      "5: groups: a key has no name that can be read: \"\\x1b[31mred\"; write a name before the colon; allowed here: "
-     "count, ranks, site, move_stragglers, min, max"},
+     "count, ranks, site, move_stragglers, min, max, gpus_per_rank"},
     {"count: 2", "\"\": 2",
      "5: groups: a key has no name that can be read: \"\"; write a name before the colon; allowed here: count, ranks, "
      "site, "
-     "move_stragglers, min, max"},
+     "move_stragglers, min, max, gpus_per_rank"},
     {"epochs: 4", "epochs: !foo 3", "4: train.epochs: has the YAML tag \"!foo\"; a job file has no tags: remove it"},
     {"groups: {", "groups: !foo {", "5: groups: has the YAML tag \"!foo\"; a job file has no tags: remove it"},
     {"learning_rate: 0.05", "learning_rate: 1e300",
@@ -640,7 +640,8 @@ TEST(JobFileTest, ADottedNameIsAnUnknownKey) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train.optimizer: {name: adam}\n")),
             "job.yaml:4: train.optimizer: unknown key; write optimizer in the section train, without the dot");
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "groups: {a.b: 1}\n")),
-            "job.yaml:4: groups.a.b: unknown key; allowed here: count, ranks, site, move_stragglers, min, max");
+            "job.yaml:4: groups.a.b: unknown key; allowed here: count, ranks, site, move_stragglers, min, max, "
+            "gpus_per_rank");
 }
 
 // A NUL byte is reported as such, with its line. UTF-16 has such bytes and is read.

@@ -81,7 +81,7 @@ void GroupRun::TakeGpus(LaunchOptions& launch) {
   for (const std::string& variable : launch.added_environment) {
     if (absl::StartsWith(variable, "CUDA_VISIBLE_DEVICES=")) return;
   }
-  gpus_ = options_.gpus->Take(part_.ranks, KindOf(start_.group().job(), id_.group).gpus_per_rank());
+  gpus_ = options_.gpus->Take(part_.ranks, KindOf(start_.group().job(), id_.group()).gpus_per_rank());
   const std::vector<std::vector<GpuName>> gpus = gpus_->gpus_of_rank();
   std::string text = SayGpus(gpus, options_.worker, part_.first_rank, gpus_->shared());
   if (!gpus_->others_unknown().empty()) {
