@@ -253,6 +253,7 @@ class ClusterState {
   void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
   void ConfirmMissing(Worker& worker, Instant now);
   void WorkerAnswers(Worker& worker, Instant now);
+  absl::Status Batch(SessionId session, const v1::WorkerMessages& batch, Instant now);
 
   // cluster_state_events.cc
   void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
