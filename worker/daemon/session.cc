@@ -56,7 +56,15 @@ Session::~Session() {
 void Session::AddEvent(const v1::GroupId& group, v1::GroupEvent event) {
   absl::MutexLock lock(&mutex_);
   if (event.report().event().has_profile()) AddClock(*event.mutable_report()->mutable_event()->mutable_profile());
+  AddTime(event);
   outbox_.AddEvent(group, std::move(event));
+}
+
+void Session::AddTime(v1::GroupEvent& event) {
+  if (!options_.clock || !(event.has_started() || event.report().event().has_begun())) return;
+  const int64_t now = options_.clock();
+  const std::optional<ClockOffset::Estimate> estimate = clock_offset_.Best(now);
+  if (estimate.has_value()) event.set_unix_us((now + estimate->offset) / 1000);
 }
 
 void Session::AddClock(v1::RankProfile& profile) {

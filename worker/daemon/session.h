@@ -113,6 +113,8 @@ class Session {
   void HandleCommand(const v1::WorkerCommand& command);
   void HandleWelcome(const v1::Welcome& welcome);
   void HandleClock(const v1::ClockEcho& echo);
+  // Adds when the event happened, by the coordinator's clock, if that is known and of use.
+  void AddTime(v1::GroupEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddClock(v1::RankProfile& profile) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool is_ending();
   bool was_welcomed();

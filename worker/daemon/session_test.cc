@@ -187,6 +187,34 @@ TEST(SessionTest, AddsTheClockToProfiles) {
   EXPECT_GT(profile.clock().error_ns(), 0);
 }
 
+// A group's start and a rank's first step say when they happened, by the coordinator's clock. Without a round trip of a
+// heartbeat they do not.
+TEST(SessionTest, AddsTheTimeToStarts) {
+  FakeCoordinator coordinator({});
+  TestSession test(coordinator.address());
+  v1::GroupEvent started;
+  started.mutable_started()->set_launcher_pid(7);
+  test.session->AddEvent(Id(), started);
+  EXPECT_EQ(coordinator.WaitFor(IsNumber(1)).event().unix_us(), 0);
+  const int64_t sent =
+      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.heartbeat().sent_ns() > 0; })
+          .heartbeat()
+          .sent_ns();
+  v1::WorkerCommand echo;
+  echo.mutable_clock()->set_sent_ns(sent);
+  echo.mutable_clock()->set_unix_ns(5000000000);
+  ASSERT_TRUE(coordinator.Send(echo));
+  // This command arrives after the echo.
+  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
+  ASSERT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  v1::GroupEvent begun;
+  begun.mutable_report()->mutable_event()->mutable_begun()->add_spans();
+  test.session->AddEvent(Id(), begun);
+  test.session->AddEvent(Id(), NoticeOf("a"));
+  EXPECT_NEAR(static_cast<double>(coordinator.WaitFor(IsNumber(2)).event().unix_us()), 5e6, 1000);
+  EXPECT_EQ(coordinator.WaitFor(IsNumber(3)).event().unix_us(), 0);
+}
+
 // Events that were sent but not stored are sent again, with the same numbers, to a restarted coordinator. Hello names a
 // group that ended meanwhile, so that the coordinator does not take it for lost.
 TEST(SessionTest, RestartedCoordinatorHearsAgain) {
