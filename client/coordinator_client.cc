@@ -123,11 +123,13 @@ absl::Status CoordinatorClient::ExplainAbout(const std::string& job_id, const ab
   return absl::NotFoundError(absl::StrCat(status.message(), " (did you mean \"", guess, "\"?)"));
 }
 
-absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job) {
+absl::StatusOr<std::string> CoordinatorClient::Submit(const v1::JobSpec& job, const SubmitTimes& times) {
   constexpr int kTries = 5;
   v1::SubmitRequest request;
   request.set_submission_id(RandomHex(4));
   *request.mutable_job() = job;
+  request.set_preparing_us(static_cast<uint64_t>(absl::ToInt64Microseconds(times.preparing)));
+  request.set_upload_us(static_cast<uint64_t>(absl::ToInt64Microseconds(times.upload)));
   absl::Status last;
   for (int i = 0; i < kTries; ++i) {
     grpc::ClientContext context;
@@ -258,6 +260,17 @@ absl::StatusOr<std::vector<v1::ReadProfileResponse>> CoordinatorClient::ReadProf
       return ranks;
     }
   }
+}
+
+absl::StatusOr<v1::ReadStartsResponse> CoordinatorClient::ReadStarts(const std::string& job_id) {
+  v1::ReadStartsRequest request;
+  request.set_job_id(job_id);
+  grpc::ClientContext context;
+  SetDeadline(context, call_limit_);
+  v1::ReadStartsResponse response;
+  const absl::Status status = FromGrpc(stub_->ReadStarts(&context, request, &response));
+  if (!status.ok()) return ExplainAbout(job_id, status);
+  return response;
 }
 
 absl::StatusOr<std::vector<v1::HistoryPoint>> CoordinatorClient::ReadHistory(const std::string& job_id) {

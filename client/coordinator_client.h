@@ -43,9 +43,14 @@ class CoordinatorClient {
   // be read. UNAVAILABLE: the coordinator cannot be reached, or loses the files again and again. CANCELLED: `goes_on`
   // returned false; it is asked again and again. DEADLINE_EXCEEDED: the upload was too slow, or stood still.
   absl::StatusOr<Uploaded> PutFiles(const CollectedFiles& files, const std::function<bool()>& goes_on);
+  // What the client did before it submits.
+  struct SubmitTimes {
+    absl::Duration preparing;  // Since its program started.
+    absl::Duration upload;     // The part of it that sending the job's files took.
+  };
   // Submits a job and returns its id. If the coordinator goes away meanwhile, the call is repeated with the same
   // submission id, so the job is stored once.
-  absl::StatusOr<std::string> Submit(const v1::JobSpec& job);
+  absl::StatusOr<std::string> Submit(const v1::JobSpec& job, const SubmitTimes& times = {});
   absl::StatusOr<v1::ListJobsResponse> ListJobs();
   absl::StatusOr<v1::JobStatus> CancelJob(const std::string& job_id);
   // Changes the number of a job's groups, and returns the job. Errors are those of Coordinator.ScaleJob.
@@ -63,6 +68,9 @@ class CoordinatorClient {
   // The profiles of the job's ranks; there is at least one. NOT_FOUND: there is no such job. FAILED_PRECONDITION: the
   // job has no profile.
   absl::StatusOr<std::vector<v1::ReadProfileResponse>> ReadProfile(const std::string& job_id, bool trace);
+  // What took how long from the job's submission to the first steps of its groups. NOT_FOUND: there is no such job.
+  // UNIMPLEMENTED: the coordinator is of an older version.
+  absl::StatusOr<v1::ReadStartsResponse> ReadStarts(const std::string& job_id);
   // The points of the job's history, at least one, in the order of ReadHistory (proto/coordinator.proto). NOT_FOUND:
   // there is no such job. FAILED_PRECONDITION: it has no points.
   absl::StatusOr<std::vector<v1::HistoryPoint>> ReadHistory(const std::string& job_id);

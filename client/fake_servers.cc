@@ -83,6 +83,12 @@ grpc::Status FakeCoordinatorService::ReadProfile(grpc::ServerContext*, const v1:
   return grpc::Status::OK;
 }
 
+grpc::Status FakeCoordinatorService::ReadStarts(grpc::ServerContext*, const v1::ReadStartsRequest*,
+                                                v1::ReadStartsResponse* response) {
+  *response = starts;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeCoordinatorService::ReadHistory(grpc::ServerContext*, const v1::ReadHistoryRequest* request,
                                                  grpc::ServerWriter<v1::ReadHistoryResponse>* writer) {
   if (jobs.count(request->job_id()) == 0) return NoSuchJob(request->job_id());

@@ -46,6 +46,8 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                        grpc::ServerWriter<v1::LogChunk>* writer) override;
   grpc::Status ReadProfile(grpc::ServerContext*, const v1::ReadProfileRequest* request,
                            grpc::ServerWriter<v1::ReadProfileResponse>* writer) override;
+  grpc::Status ReadStarts(grpc::ServerContext*, const v1::ReadStartsRequest* request,
+                          v1::ReadStartsResponse* response) override;
   grpc::Status ReadHistory(grpc::ServerContext*, const v1::ReadHistoryRequest* request,
                            grpc::ServerWriter<v1::ReadHistoryResponse>* writer) override;
   grpc::Status ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest* request,
@@ -71,6 +73,7 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
   std::string log;
   // The answer to ReadProfile for every job; FAILED_PRECONDITION if empty.
   std::vector<v1::ReadProfileResponse> profiles;
+  v1::ReadStartsResponse starts;  // The answer to ReadStarts for every job.
   // The answer to ReadHistory for every job, a message for each point; FAILED_PRECONDITION if empty.
   std::vector<v1::HistoryPoint> history;
   grpc::Status submit_status;

@@ -36,6 +36,7 @@ std::map<uint32_t, Ranks> ByGroup(const Ranks& ranks) {
 
 void PrintTables(const Invocation& invocation, const ProfileFlags& flags, const Ranks& ranks) {
   const ProfileSizes sizes = flags.exact ? ProfileSizes::kExact : ProfileSizes::kBins;
+  if (ranks.empty()) return;
   if (!flags.per_group) {
     *invocation.out << flags.job << ": " << ProfileTable(Summarize(ranks, sizes)) << std::flush;
     return;
@@ -51,6 +52,7 @@ void PrintTables(const Invocation& invocation, const ProfileFlags& flags, const 
 ordered_json TraceToJson(const std::string& path, const Trace& trace) {
   return {{"path", path},
           {"events", trace.events},
+          {"starts", trace.starts},
           {"ranks", trace.ranks},
           {"ranks_left_out", trace.ranks_left_out},
           {"machines", trace.machines},
@@ -88,11 +90,24 @@ void PrintJson(const Invocation& invocation, const ProfileFlags& flags, const Ra
   *invocation.out << DumpJson(json, 2) << std::endl;
 }
 
+// Returns the times of the job's starts, for its trace. Nothing without a trace, or if the coordinator is of an older
+// version.
+absl::StatusOr<v1::ReadStartsResponse> ReadStarts(CoordinatorClient& coordinator, const ProfileFlags& flags) {
+  if (flags.trace.empty()) return v1::ReadStartsResponse();
+  absl::StatusOr<v1::ReadStartsResponse> starts = coordinator.ReadStarts(flags.job);
+  if (absl::IsUnimplemented(starts.status())) return v1::ReadStartsResponse();
+  return starts;
+}
+
 std::string TraceText(const std::string& path, const Trace& trace) {
   std::string text = absl::StrFormat("%s: %d events of %d ranks", path, trace.events, trace.ranks);
   if (trace.machines > 1) {
     absl::StrAppendFormat(&text, " on %d machines, on one clock to within %.0f us", trace.machines,
                           static_cast<double>(trace.error_ns) / 1000);
+  }
+  if (trace.starts > 0) {
+    absl::StrAppend(&text, "; ", trace.starts, trace.starts == 1 ? " start" : " starts",
+                    ", from submit to the first step");
   }
   if (trace.ranks_left_out > 0) {
     absl::StrAppend(&text, "; without ", trace.ranks_left_out,
@@ -111,7 +126,14 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
-  const absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, flags.steps || !flags.trace.empty());
+  const absl::StatusOr<v1::ReadStartsResponse> starts = ReadStarts(*coordinator, flags);
+  if (!starts.ok()) return Report(invocation, starts.status());
+  absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, flags.steps || !flags.trace.empty());
+  if (absl::IsFailedPrecondition(ranks.status()) && !starts->starts().empty()) {
+    // The job's first step is still to come, and its way there is known.
+    if (!invocation.json()) *invocation.err << "hooke: " << ranks.status().message() << std::endl;
+    ranks = Ranks();
+  }
   if (!ranks.ok()) return Report(invocation, ranks.status());
   absl::StatusOr<std::vector<ServerCores>> servers = std::vector<ServerCores>();
   if (flags.steps) servers = ReadServerCores(*coordinator, flags.job);
@@ -119,7 +141,7 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   ordered_json about_trace = nullptr;
   std::string trace_text;
   if (!flags.trace.empty()) {
-    const absl::StatusOr<Trace> trace = MakeTrace(flags.job, *ranks);
+    const absl::StatusOr<Trace> trace = MakeTrace(flags.job, *ranks, *starts);
     if (!trace.ok()) return Report(invocation, trace.status());
     if (absl::Status status = WriteNewFile(flags.trace, trace->json, flags.force); !status.ok()) {
       return Report(invocation, status);
@@ -149,7 +171,9 @@ void AddProfileCommand(Command& program, Invocation& invocation) {
   command.Add("--per-group", flags->per_group, "A table for each group instead of one for all");
   command.Add("--steps", flags->steps,
               "Also split the time of the last steps: computing, waiting for slower ranks, ...");
-  command.Add("--trace", flags->trace, "Also write the last steps of all ranks, for Perfetto or chrome://tracing")
+  command
+      .Add("--trace", flags->trace,
+           "Also write the last steps of all ranks, and how groups came to their first step, for Perfetto")
       .Type("FILE");
   command.Add("--force", flags->force, "Replace a file of that name");
   AddCoordinatorFlag(command, invocation);

@@ -21,6 +21,7 @@
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
 #include "client/text/terminal_text.h"
+#include "clocks/process_age.h"
 #include "job/job_check.h"
 #include "job/job_defaults.h"
 #include "job/job_field.h"
@@ -177,10 +178,13 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
-  const absl::Status sent = SendFiles(invocation, *coordinator, run.spec, run.files,
-                                      [&interrupts] { return !interrupts.WaitFor(absl::ZeroDuration()).has_value(); });
-  if (!sent.ok()) return Report(invocation, sent, absl::IsCancelled(sent) ? kInterrupted : kFailed);
-  const absl::StatusOr<std::string> job_id = coordinator->Submit(run.spec);
+  const absl::StatusOr<absl::Duration> sent = SendFiles(invocation, *coordinator, run.spec, run.files, [&interrupts] {
+    return !interrupts.WaitFor(absl::ZeroDuration()).has_value();
+  });
+  if (!sent.ok()) {
+    return Report(invocation, sent.status(), absl::IsCancelled(sent.status()) ? kInterrupted : kFailed);
+  }
+  const absl::StatusOr<std::string> job_id = coordinator->Submit(run.spec, {ProcessAge(), *sent});
   if (!job_id.ok()) {
     return Report(invocation, job_id.status(), ReadRefusal(job_id.status()).problems.empty() ? kFailed : kUsage);
   }

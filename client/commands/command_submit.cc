@@ -17,6 +17,7 @@
 #include "client/coordinator_client.h"
 #include "client/job_file/local_job_file.h"
 #include "client/text/listing.h"
+#include "clocks/process_age.h"
 
 namespace hooke {
 namespace {
@@ -86,11 +87,11 @@ int Submit(const Invocation& invocation, const SubmitFlags& flags) {
   int code = kSucceeded;
   const std::unique_ptr<CoordinatorClient> coordinator = ConnectOrReport(invocation, code);
   if (coordinator == nullptr) return code;
-  const absl::Status sent = SendFiles(invocation, *coordinator, file->spec, file->files, [&interrupts] {
-    return !interrupts.has_value() || !interrupts->WaitFor(absl::ZeroDuration()).has_value();
-  });
-  if (!sent.ok()) return ReportRefusal(invocation, *file, sent);
-  const absl::StatusOr<std::string> job_id = coordinator->Submit(file->spec);
+  const absl::StatusOr<absl::Duration> sent = SendFiles(
+      invocation, *coordinator, file->spec, file->files,
+      [&interrupts] { return !interrupts.has_value() || !interrupts->WaitFor(absl::ZeroDuration()).has_value(); });
+  if (!sent.ok()) return ReportRefusal(invocation, *file, sent.status());
+  const absl::StatusOr<std::string> job_id = coordinator->Submit(file->spec, {ProcessAge(), *sent});
   if (!job_id.ok()) return ReportRefusal(invocation, *file, job_id.status());
   SayUnknownSites(invocation, *coordinator, file->spec);
   if (invocation.json()) {

@@ -434,6 +434,17 @@ TEST_F(CommandTest, Profile) {
   const ProgramOutcome none = Run({"profile", "fashion-1"});
   EXPECT_EQ(none.exit_code, 1);
   EXPECT_EQ(none.err, "hooke: it has no profile\n");
+  // Before the first profile, the trace has the starts alone.
+  v1::StartTimes* start = coordinator_.starts.add_starts();
+  start->set_worker("w1");
+  start->add_spans()->set_what(v1::LifeSpan::STORED);
+  const std::string early = folder_ + "/early.json";
+  EXPECT_EQ(Run({"profile", "fashion-1"}).exit_code, 1);
+  const ProgramOutcome starts = Run({"profile", "fashion-1", "--trace", early});
+  EXPECT_EQ(starts.exit_code, 0);
+  EXPECT_EQ(starts.err, "hooke: it has no profile\n");
+  EXPECT_THAT(starts.out, StartsWith(early + ": 0 events of 0 ranks; 1 start, from submit to the first step; open"));
+  coordinator_.starts.Clear();
   for (const uint32_t group : {0, 1}) {
     v1::ReadProfileResponse& rank = coordinator_.profiles.emplace_back();
     rank.set_group(group);

@@ -7,22 +7,26 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/text/terminal_text.h"
+#include "clocks/process_age.h"
 #include "job/file_manifest.h"
 
 namespace hooke {
 
-absl::Status SendFiles(const Invocation& invocation, CoordinatorClient& coordinator, const v1::JobSpec& job,
-                       const CollectedFiles& files, const std::function<bool()>& goes_on) {
-  if (!job.command().has_files()) return absl::OkStatus();
+absl::StatusOr<absl::Duration> SendFiles(const Invocation& invocation, CoordinatorClient& coordinator,
+                                         const v1::JobSpec& job, const CollectedFiles& files,
+                                         const std::function<bool()>& goes_on) {
+  if (!job.command().has_files()) return absl::ZeroDuration();
+  const absl::Duration begin = ProcessAge();
   const absl::StatusOr<CoordinatorClient::Uploaded> uploaded = coordinator.PutFiles(files, goes_on);
   if (!uploaded.ok()) return uploaded.status();
+  const absl::Duration took = ProcessAge() - begin;
   const std::string what = uploaded->contents == 0
                                ? "the coordinator has all of them"
                                : absl::StrCat("uploaded ", uploaded->contents, " of ", files.contents.size(), ", ",
                                               BytesText(uploaded->bytes));
-  if (invocation.json()) return absl::OkStatus();
+  if (invocation.json()) return took;
   *invocation.err << "hooke: " << FilesText(job.command().files()) << " for each group; " << what << std::endl;
-  return absl::OkStatus();
+  return took;
 }
 
 void SayUnknownSites(const Invocation& invocation, CoordinatorClient& coordinator, const v1::JobSpec& job) {

@@ -6,7 +6,8 @@
 
 #include <functional>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
 #include "client/files/collect_files.h"
@@ -14,10 +15,11 @@
 
 namespace hooke {
 
-// Uploads the job's files, if it has some. Says so on `err`, except with --output json. Errors are those of
-// CoordinatorClient::PutFiles.
-absl::Status SendFiles(const Invocation& invocation, CoordinatorClient& coordinator, const v1::JobSpec& job,
-                       const CollectedFiles& files, const std::function<bool()>& goes_on);
+// Uploads the job's files, if it has some, and returns how long that took. Says so on `err`, except with --output json.
+// Errors are those of CoordinatorClient::PutFiles.
+absl::StatusOr<absl::Duration> SendFiles(const Invocation& invocation, CoordinatorClient& coordinator,
+                                         const v1::JobSpec& job, const CollectedFiles& files,
+                                         const std::function<bool()>& goes_on);
 
 // Says on `err` which of the job's `sites` no worker has. That is no error, because workers come and go.
 void SayUnknownSites(const Invocation& invocation, CoordinatorClient& coordinator, const v1::JobSpec& job);

@@ -20,7 +20,7 @@ std::string MachineOf(const v1::ReadProfileResponse& rank) {
 
 // For each machine, the offset with the smallest error.
 using Clocks = std::map<std::string, std::optional<v1::ClockOffset>>;
-Clocks ClocksOf(absl::Span<const v1::ReadProfileResponse> ranks) {
+Clocks OffsetsOf(absl::Span<const v1::ReadProfileResponse> ranks) {
   Clocks clocks;
   for (const v1::ReadProfileResponse& rank : ranks) {
     std::optional<v1::ClockOffset>& best = clocks[MachineOf(rank)];
@@ -28,8 +28,6 @@ Clocks ClocksOf(absl::Span<const v1::ReadProfileResponse> ranks) {
     if (!profile.has_clock() || profile.clock().error_ns() < 0) continue;
     if (!best.has_value() || profile.clock().error_ns() < best->error_ns()) best = profile.clock();
   }
-  // With a single machine no offset is needed.
-  if (clocks.size() == 1 && !clocks.begin()->second.has_value()) clocks.begin()->second.emplace();
   return clocks;
 }
 
@@ -65,8 +63,13 @@ std::vector<PlacedEvent> Place(absl::Span<const v1::ReadProfileResponse> ranks, 
 }  // namespace
 
 CommonClock PlaceEvents(absl::Span<const v1::ReadProfileResponse> ranks) {
-  const Clocks clocks = ClocksOf(ranks);
+  Clocks clocks = OffsetsOf(ranks);
   CommonClock common;
+  if (clocks.size() == 1 && !clocks.begin()->second.has_value()) {
+    // A single machine needs no offset.
+    clocks.begin()->second.emplace();
+    common.is_unix = false;
+  }
   common.events = Place(ranks, clocks);
   common.machines = static_cast<uint32_t>(clocks.size());
   common.error_ns = ErrorOf(clocks);

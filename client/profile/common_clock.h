@@ -21,6 +21,8 @@ struct PlacedEvent {
 };
 
 struct CommonClock {
+  bool is_unix =
+      true;  // The clock is the coordinator's. False: it is that of a single machine, whose offset is unknown.
   std::vector<PlacedEvent> events;  // Sorted by group, rank, track and begin.
   uint32_t machines = 0;
   uint32_t ranks = 0;           // Ranks whose events are placed.

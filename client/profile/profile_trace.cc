@@ -1,27 +1,36 @@
 #include "client/profile/profile_trace.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/profile/common_clock.h"
 #include "client/profile/profile_summary.h"
+#include "client/profile/start_trace.h"
 #include "client/text/listing.h"
-#include "job/job_keys.h"
 
 namespace hooke {
 namespace {
 
 using nlohmann::ordered_json;
 
-uint64_t ProcessOf(const PlacedEvent& placed) { return placed.group * kJobRanksMax + placed.rank % kJobRanksMax; }
+uint64_t ProcessOf(const PlacedEvent& placed) { return TraceProcessOf(placed.group, placed.rank); }
+
+// Returns the microseconds from the trace's begin. Unsigned on the way, because a peer's numbers may overflow.
+double Microseconds(int64_t at_ns, int64_t origin_ns) {
+  return static_cast<double>(static_cast<uint64_t>(at_ns) - static_cast<uint64_t>(origin_ns)) / 1000;
+}
 
 ordered_json EventJson(const PlacedEvent& placed, int64_t origin_ns) {
   const v1::TraceEvent& event = *placed.event;
   const bool phase = placed.track == 0;
-  const uint64_t since = static_cast<uint64_t>(placed.begin_ns) - static_cast<uint64_t>(origin_ns);
+
   ordered_json arguments;
   std::string name;
   if (phase) {
@@ -36,70 +45,113 @@ ordered_json EventJson(const PlacedEvent& placed, int64_t origin_ns) {
   return {{"name", name},
           {"cat", phase ? "phase" : "collective"},
           {"ph", "X"},
-          {"ts", static_cast<double>(since) / 1000},
+          {"ts", Microseconds(placed.begin_ns, origin_ns)},
           {"dur", static_cast<double>(event.duration_ns()) / 1000},
           {"pid", ProcessOf(placed)},
           {"tid", placed.track},
           {"args", arguments}};
 }
 
-ordered_json Metadata(const char* what, const PlacedEvent& placed, const ordered_json& arguments) {
-  return {{"name", what}, {"ph", "M"}, {"pid", ProcessOf(placed)}, {"tid", placed.track}, {"args", arguments}};
+ordered_json Metadata(const char* what, uint64_t process, uint32_t track, const ordered_json& arguments) {
+  return {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", arguments}};
 }
 
 // Names the processes and threads for the viewer. `placed` must be sorted.
-std::vector<ordered_json> Names(const std::vector<PlacedEvent>& placed) {
-  std::vector<ordered_json> names;
+void AddNames(const std::vector<PlacedEvent>& placed, std::vector<ordered_json>& lines) {
   const PlacedEvent* last = nullptr;
   for (const PlacedEvent& some : placed) {
     const bool new_process = last == nullptr || last->group != some.group || last->rank != some.rank;
+    const uint64_t process = ProcessOf(some);
     if (new_process) {
       const std::string name = absl::StrCat("group ", some.group, " rank ", some.rank);
-      names.push_back(Metadata("process_name", some, {{"name", name}}));
-      names.push_back(Metadata("process_sort_index", some, {{"sort_index", ProcessOf(some)}}));
+      lines.push_back(Metadata("process_name", process, some.track, {{"name", name}}));
+      lines.push_back(Metadata("process_sort_index", process, some.track, {{"sort_index", process}}));
     }
     if (new_process || last->track != some.track) {
       const std::string name = some.track == 0   ? "phases"
                                : some.track == 1 ? "collectives"
                                                  : absl::StrCat("collectives ", some.track);
-      names.push_back(Metadata("thread_name", some, {{"name", name}}));
+      lines.push_back(Metadata("thread_name", process, some.track, {{"name", name}}));
     }
     last = &some;
   }
-  return names;
+}
+
+void AddStarts(const StartTrace& starts, int64_t origin_ns, std::vector<ordered_json>& lines) {
+  for (const StartTrack& track : starts.tracks) {
+    lines.push_back(Metadata("process_name", track.process, track.track, {{"name", track.process_name}}));
+    lines.push_back(Metadata("process_sort_index", track.process, track.track, {{"sort_index", track.sort_index}}));
+    lines.push_back(Metadata("thread_name", track.process, track.track, {{"name", track.name}}));
+  }
+  std::map<uint64_t, std::vector<const StartSlice*>> arrows;
+  for (const StartSlice& slice : starts.slices) {
+    lines.push_back({{"name", slice.name},
+                     {"cat", "start"},
+                     {"ph", "X"},
+                     {"ts", Microseconds(slice.begin_ns, origin_ns)},
+                     {"dur", static_cast<double>(slice.duration_ns) / 1000},
+                     {"pid", slice.process},
+                     {"tid", slice.track},
+                     {"args", slice.arguments}});
+    if (slice.arrow != 0) arrows[slice.arrow].push_back(&slice);
+  }
+  for (auto& [number, joined] : arrows) {
+    std::stable_sort(joined.begin(), joined.end(),
+                     [](const StartSlice* a, const StartSlice* b) { return a->begin_ns < b->begin_ns; });
+    for (const StartSlice* slice : joined) {
+      const char* what = slice == joined.front() ? "s" : slice == joined.back() ? "f" : "t";
+      lines.push_back({{"name", "start"},
+                       {"cat", "start"},
+                       {"ph", what},
+                       {"id", number},
+                       {"bp", "e"},
+                       {"ts", Microseconds(slice->begin_ns, origin_ns)},
+                       {"pid", slice->process},
+                       {"tid", slice->track}});
+    }
+  }
 }
 
 }  // namespace
 
-absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::ReadProfileResponse> ranks) {
+absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::ReadProfileResponse> ranks,
+                                const v1::ReadStartsResponse& starts) {
   const CommonClock clock = PlaceEvents(ranks);
   const std::vector<PlacedEvent>& placed = clock.events;
-  if (placed.empty()) {
+  const StartTrace of_starts = clock.is_unix ? TraceStarts(starts) : StartTrace();
+  if (placed.empty() && of_starts.slices.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the profile of job ", job_id,
                      " has no trace that could be put on one clock; `hooke profile` without --trace shows its table"));
   }
   Trace trace;
   trace.events = placed.size();
+  trace.starts = of_starts.starts;
   trace.machines = clock.machines;
   trace.error_ns = clock.error_ns;
   trace.ranks = clock.ranks;
   trace.ranks_left_out = clock.ranks_left_out;
-  int64_t origin_ns = placed.front().begin_ns;
+  int64_t origin_ns = std::numeric_limits<int64_t>::max();
   for (const PlacedEvent& some : placed) origin_ns = std::min(origin_ns, some.begin_ns);
+  for (const StartSlice& slice : of_starts.slices) origin_ns = std::min(origin_ns, slice.begin_ns);
   const ordered_json about = {{"job_id", job_id},
                               {"begin_unix_ns", origin_ns},
                               {"machines", trace.machines},
                               {"clock_error_us", static_cast<double>(trace.error_ns) / 1000},
-                              {"ranks_left_out", trace.ranks_left_out}};
+                              {"ranks_left_out", trace.ranks_left_out},
+                              {"starts", trace.starts}};
+  std::vector<ordered_json> first;
+  AddNames(placed, first);
+  AddStarts(of_starts, origin_ns, first);
   // Writes one line for each event. A single JSON value of a long trace would take many times the memory.
   trace.json =
       absl::StrCat("{\"displayTimeUnit\": \"ms\",\n\"otherData\": ", DumpJson(about), ",\n\"traceEvents\": [\n");
-  for (const ordered_json& name : Names(placed)) absl::StrAppend(&trace.json, DumpJson(name), ",\n");
+  const char* between = "";
+  for (const ordered_json& line : first) absl::StrAppend(&trace.json, std::exchange(between, ",\n"), DumpJson(line));
   for (const PlacedEvent& some : placed) {
-    absl::StrAppend(&trace.json, DumpJson(EventJson(some, origin_ns)), &some == &placed.back() ? "\n" : ",\n");
+    absl::StrAppend(&trace.json, std::exchange(between, ",\n"), DumpJson(EventJson(some, origin_ns)));
   }
-  absl::StrAppend(&trace.json, "]}\n");
+  absl::StrAppend(&trace.json, "\n]}\n");
   return trace;
 }
 

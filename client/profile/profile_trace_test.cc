@@ -63,7 +63,7 @@ std::map<Track, std::vector<nlohmann::json>> TracksOf(const std::string& text) {
 TEST(ProfileTraceTest, TimeIsMonotonePerTrack) {
   const Machine machine{"m", 5000000, 10};
   const absl::StatusOr<Trace> trace =
-      MakeTrace("job-1", {Rank(0, 0, machine, 700), Rank(0, 1, machine, 600), Rank(1, 0, machine, 650)});
+      MakeTrace("job-1", {Rank(0, 0, machine, 700), Rank(0, 1, machine, 600), Rank(1, 0, machine, 650)}, {});
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(trace->events, 18u);
   EXPECT_EQ(trace->ranks, 3u);
@@ -87,9 +87,10 @@ TEST(ProfileTraceTest, TimeIsMonotonePerTrack) {
 
 // Events of machines with clocks far apart are put on one clock, and the trace gives the error.
 TEST(ProfileTraceTest, OneClock) {
-  const absl::StatusOr<Trace> trace =
-      MakeTrace("job-1", {Rank(0, 0, {"a", 7000000000, 300}, 10000), Rank(1, 0, {"b", 90, 500}, 10400),
-                          Rank(2, 0, {"b", 90, 500}, 10500)});
+  const absl::StatusOr<Trace> trace = MakeTrace(
+      "job-1",
+      {Rank(0, 0, {"a", 7000000000, 300}, 10000), Rank(1, 0, {"b", 90, 500}, 10400), Rank(2, 0, {"b", 90, 500}, 10500)},
+      {});
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace->machines, 2u);
   EXPECT_EQ(trace->error_ns, 800);
@@ -103,7 +104,7 @@ TEST(ProfileTraceTest, OneClock) {
 TEST(ProfileTraceTest, MachineHasOneOffset) {
   v1::ReadProfileResponse worse = Rank(0, 1, {"a", 1000, 50}, 300);
   worse.mutable_profile()->mutable_clock()->set_offset_ns(123456);
-  const absl::StatusOr<Trace> trace = MakeTrace("job-1", {Rank(0, 0, {"a", 1000, 20}, 200), worse});
+  const absl::StatusOr<Trace> trace = MakeTrace("job-1", {Rank(0, 0, {"a", 1000, 20}, 200), worse}, {});
   ASSERT_TRUE(trace.ok());
   EXPECT_NEAR(TracksOf(trace->json).at({1, 0}).at(0).at("ts").get<double>(), 0.1, 1e-9);
 }
@@ -111,14 +112,14 @@ TEST(ProfileTraceTest, MachineHasOneOffset) {
 // A machine with an unknown clock offset is left out if there are others. A single machine needs no offset.
 TEST(ProfileTraceTest, UnknownClock) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0, {"a", 50, 20}, 200), Rank(0, 1, {"b", 50, -1}, 300)};
-  absl::StatusOr<Trace> trace = MakeTrace("job-1", ranks);
+  absl::StatusOr<Trace> trace = MakeTrace("job-1", ranks, {});
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace->ranks, 1u);
   EXPECT_EQ(trace->ranks_left_out, 1u);
-  trace = MakeTrace("job-1", {ranks[1]});
+  trace = MakeTrace("job-1", {ranks[1]}, {});
   ASSERT_TRUE(trace.ok());
   EXPECT_EQ(trace->ranks_left_out, 0u);
-  const absl::Status none = MakeTrace("job-1", {v1::ReadProfileResponse()}).status();
+  const absl::Status none = MakeTrace("job-1", {v1::ReadProfileResponse()}, {}).status();
   EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(none.message()), HasSubstr("job-1"));
 }
@@ -142,11 +143,62 @@ TEST(ProfileTraceTest, SurvivesNonsense) {
       event->set_phase(static_cast<v1::RankProgress::Phase>(random() % 100));
       event->set_operation(static_cast<v1::Operation>(random() % 100));
     }
-    const absl::StatusOr<Trace> trace = MakeTrace("job\xff", ranks);
+    const absl::StatusOr<Trace> trace = MakeTrace("job\xff", ranks, {});
     if (trace.ok()) {
       EXPECT_TRUE(nlohmann::json::accept(trace->json));
     }
   }
+}
+
+v1::ReadStartsResponse OneStart() {
+  v1::ReadStartsResponse starts;
+  v1::StartTimes* start = starts.add_starts();
+  start->set_incarnation(1);
+  start->set_worker("w1");
+  v1::LifeSpan* span = start->add_spans();
+  span->set_what(v1::LifeSpan::PREPARED);
+  span->set_begin_unix_us(5);
+  span->set_duration_us(3);
+  span = start->add_spans();
+  span->set_what(v1::LifeSpan::LOADED);
+  span->set_begin_unix_us(10);
+  span->set_duration_us(2);
+  return starts;
+}
+
+// The starts are on the ranks' clock, and the trace begins with what comes first. Arrows join the processes of a start.
+TEST(ProfileTraceTest, WithStarts) {
+  const absl::StatusOr<Trace> trace = MakeTrace("job-1", {Rank(0, 0, {"a", 7000000000, 20}, 14000)}, OneStart());
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->starts, 1u);
+  EXPECT_EQ(trace->events, 6u);
+  const nlohmann::json json = nlohmann::json::parse(trace->json);
+  EXPECT_EQ(json.at("otherData").at("begin_unix_ns"), 5000);
+  EXPECT_EQ(json.at("otherData").at("starts"), 1);
+  std::string arrows;
+  std::map<std::string, double> begins;
+  for (const nlohmann::json& event : json.at("traceEvents")) {
+    const std::string what = event.at("ph");
+    if (what == "X") begins.emplace(event.at("name"), event.at("ts").get<double>());
+    if (what != "X" && what != "M") arrows += what;
+  }
+  EXPECT_EQ(arrows, "stf");
+  EXPECT_NEAR(begins.at("prepare"), 0, 1e-9);
+  EXPECT_NEAR(begins.at("launch ranks"), 3, 1e-9);
+  EXPECT_NEAR(begins.at("load program"), 5, 1e-9);
+  EXPECT_NEAR(begins.at("collective"), 9, 1e-9);
+}
+
+// Before the first profile the trace has the starts alone. If the only clock is not the coordinator's, it has none.
+TEST(ProfileTraceTest, StartsAlone) {
+  absl::StatusOr<Trace> trace = MakeTrace("job-1", {}, OneStart());
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->events, 0u);
+  EXPECT_EQ(trace->starts, 1u);
+  trace = MakeTrace("job-1", {Rank(0, 0, {"a", 50, -1}, 200)}, OneStart());
+  ASSERT_TRUE(trace.ok());
+  EXPECT_EQ(trace->events, 6u);
+  EXPECT_EQ(trace->starts, 0u);
 }
 
 }  // namespace

@@ -115,6 +115,8 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   job.spec = spec;
   job.reason = "just submitted";
   job.submitted_unix_ms = absl::ToUnixMillis(now.wall);
+  job.preparing_us = request.preparing_us();
+  job.upload_us = request.upload_us();
   for (uint32_t i = 0; i < job.spec.groups().count(); ++i) {
     GroupRecord group;
     group.group = i;

@@ -171,6 +171,8 @@ class ClusterState {
   // ---- What people see ----
 
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now) const;
+  // Returns what took how long from the job's submission to its groups' first steps. NOT_FOUND: there is no such job.
+  absl::StatusOr<v1::ReadStartsResponse> Starts(const std::string& job_id) const;
   // Returns OK if the job exists. NOT_FOUND: there is no such job.
   absl::Status CheckKnown(const std::string& job_id) const;
   struct JobList {
@@ -253,10 +255,12 @@ class ClusterState {
   void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
   void ConfirmMissing(Worker& worker, Instant now);
   void WorkerAnswers(Worker& worker, Instant now);
+  absl::Status Batch(SessionId session, const v1::WorkerMessages& batch, Instant now);
 
   // cluster_state_events.cc
   void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
   void ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now);
+  void ApplyBegun(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now);
   void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& reported, Instant now);
@@ -354,6 +358,7 @@ class ClusterState {
   // Returns the worker as PlaceGroups sees it if all its slots are free.
   static FreeWorker WholeWorker(const Worker& worker);
   void Start(Job& job, GroupRecord& group, const Placement& placement, Instant now);
+  void NoteStart(Job& job, GroupRecord& group, const Placement& placement, Instant now) const;
   v1::StartGroupCommand StartMessage(const Job& job, const GroupRecord& group) const;
   void PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now);
   void StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote, Instant now);

@@ -14,6 +14,7 @@
 #include "job/metric.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/profile_check.h"
+#include "server/cluster/start_times.h"
 #include "wire/steps.h"
 #include "wire/utc_time.h"
 #include "wire/worker_limits.h"
@@ -56,6 +57,12 @@ std::string EvaluationText(const v1::CenterEvaluated& result) {
   return absl::StrCat("center ", absl::StrJoin(parts, ", "));
 }
 
+// Returns the times of the group's present start; null if there are none.
+v1::StartTimes* TimesOf(GroupRecord& group) {
+  if (group.starts.empty() || group.starts.back().incarnation() != group.incarnation) return nullptr;
+  return &group.starts.back();
+}
+
 }  // namespace
 
 void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant now) {
@@ -87,6 +94,9 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant no
 void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now) {
   switch (event.event_case()) {
     case v1::GroupEvent::kStarted:
+      if (v1::StartTimes* times = TimesOf(group); times != nullptr && &part == &group.parts[0]) {
+        AddPrepared(event.started(), HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), *times), *times);
+      }
       Log(job,
           absl::StrCat("group ", group.group, " started",
                        group.parts.size() > 1 ? absl::StrCat(" on worker ", part.worker) : "", " (launcher pid ",
@@ -94,6 +104,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
           now);
       return;
     case v1::GroupEvent::kReport:
+      if (event.report().event().has_begun()) return ApplyBegun(job, group, event, now);
       return ApplyReport(job, group, part, event.report(), now);
     case v1::GroupEvent::kReady:
       return PartIsReady(job, group, part, now);
@@ -121,6 +132,13 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
       LogDaemon(absl::StrCat("an event of group ", group.group, " of ", job.record.job_id, " says nothing: ignored"),
                 now);
   }
+}
+
+void ClusterState::ApplyBegun(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now) {
+  v1::StartTimes* times = TimesOf(group);
+  if (times == nullptr || event.report().rank() != 0) return;
+  const int64_t at = HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), *times);
+  if (AddBegun(event.report().event().begun(), at, *times)) Store(job);
 }
 
 void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report,

@@ -13,6 +13,7 @@
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/start_times.h"
 
 namespace hooke {
 namespace {
@@ -50,6 +51,7 @@ FreeWorker ClusterState::WholeWorker(const Worker& worker) {
 void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placement, Instant now) {
   FixServers(job, now);
   ++group.incarnation;
+  NoteStart(job, group, placement, now);
   job.goes_on = false;
   group.evaluated = false;
   group.state = v1::GROUP_STATE_STARTING;
@@ -104,6 +106,15 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
       now);
   Store(job);
   ApplyJobDecision(job, now);
+}
+
+void ClusterState::NoteStart(Job& job, GroupRecord& group, const Placement& placement, Instant now) const {
+  const int64_t waits_since = std::exchange(job.live[group.group].waits_since_us, 0);
+  if (group.task != v1::GroupStart::TRAIN) return;
+  const bool first = group.incarnation == 1;
+  AddStart({group.group, group.incarnation, placement.parts[0].worker, group.reason,
+            first ? job.record.submitted_unix_ms * 1000 : waits_since, absl::ToUnixMicros(now.wall)},
+           group.starts);
 }
 
 v1::StartGroupCommand ClusterState::StartMessage(const Job& job, const GroupRecord& group) const {

@@ -35,6 +35,8 @@ void ClusterState::Place(Instant now) {
     const std::string not_yet = WhyNotYet(*job, choices, now);
     const std::string changes = WhyChangeWaits(*job);
     for (WaitingGroup& group : job->tally.waiting) {
+      int64_t& since = job->live[group.group].waits_since_us;
+      if (since == 0) since = absl::ToUnixMicros(now.wall);
       waiting.push_back({job, group.group, not_yet});
       if (!not_yet.empty()) continue;
       const absl::Duration retry_at = job->live[group.group].retry_at;

@@ -11,6 +11,7 @@
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/start_times.h"
 
 namespace hooke {
 namespace {
@@ -55,6 +56,18 @@ absl::Status ClusterState::CheckKnown(const std::string& job_id) const {
 absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, Instant now) const {
   if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
   return StatusOf(jobs_.at(number_of_job_.at(job_id)), now);
+}
+
+absl::StatusOr<v1::ReadStartsResponse> ClusterState::Starts(const std::string& job_id) const {
+  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
+  const JobRecord& job = jobs_.at(number_of_job_.at(job_id)).record;
+  v1::ReadStartsResponse response;
+  const std::vector<v1::LifeSpan> submit = SubmitSpans(job.submitted_unix_ms * 1000, job.preparing_us, job.upload_us);
+  *response.mutable_submit() = {submit.begin(), submit.end()};
+  for (const GroupRecord& group : job.groups) {
+    for (const v1::StartTimes& start : group.starts) *response.add_starts() = start;
+  }
+  return response;
 }
 
 ClusterState::JobList ClusterState::List(size_t bytes_max, Instant now) const {

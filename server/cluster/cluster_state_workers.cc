@@ -14,6 +14,8 @@
 namespace hooke {
 namespace {
 
+constexpr int kBatchMax = 1024;  // The limit that WorkerMessages (proto/coordinator.proto) states.
+
 bool IsIpAddress(const std::string& text) {
   in6_addr address;  // Has room for either kind.
   return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
@@ -102,7 +104,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
                          " slots, running ", hello.running_size(), " groups"),
             now);
   v1::WorkerCommand welcome;
-  welcome.mutable_welcome();
+  welcome.mutable_welcome()->set_takes_batches(true);
   Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
   workers_due_.Set(worker.name, NextCheckOf(worker));
@@ -189,6 +191,8 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
     case v1::WorkerMessage::kLog:
       TakeLog(*worker, message.log(), now);
       return absl::OkStatus();
+    case v1::WorkerMessage::kBatch:
+      return Batch(session, message.batch(), now);
     case v1::WorkerMessage::kEnds:
       RoomChanged(*worker);
       if (!std::exchange(worker->ends, true)) LogDaemon(absl::StrCat("worker ", worker->name, " is about to end"), now);
@@ -206,6 +210,21 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
       return absl::InvalidArgumentError(
           "after its hello a worker sends heartbeats, events, log lines, and that it ends");
   }
+}
+
+absl::Status ClusterState::Batch(SessionId session, const v1::WorkerMessages& batch, Instant now) {
+  if (batch.messages_size() > kBatchMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch has ", batch.messages_size(), " messages, allowed are ", kBatchMax));
+  }
+  for (const v1::WorkerMessage& message : batch.messages()) {
+    if (message.has_heartbeat() || message.has_event() || message.has_log()) {
+      if (absl::Status status = Message(session, message, now); !status.ok()) return status;
+      continue;
+    }
+    return absl::InvalidArgumentError("a batch has only heartbeats, events and log lines");
+  }
+  return absl::OkStatus();
 }
 
 void ClusterState::Gone(SessionId session, Instant now) {

@@ -42,6 +42,7 @@ struct LiveGroup {
   std::optional<absl::Duration> first_work;
   uint64_t first_work_step = 0;  // The step of the first of these reports.
   absl::Duration last_work;
+  int64_t waits_since_us = 0;  // Since 1970-01-01 UTC: when it was first seen to wait for its next start; 0: not yet.
   absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
   std::vector<v1::Silence> silences;
   // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.

@@ -198,6 +198,11 @@ absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, Ins
   return state_.Status(job_id, now);
 }
 
+absl::StatusOr<v1::ReadStartsResponse> Coordinator::Starts(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  return state_.Starts(job_id);
+}
+
 ClusterState::JobList Coordinator::List(size_t bytes_max, Instant now) {
   absl::MutexLock lock(&mutex_);
   return state_.List(bytes_max, now);

@@ -112,6 +112,7 @@ class Coordinator {
   // error of the store the drain holds, but a coordinator that restarts before the store recovers does not know it.
   absl::StatusOr<v1::NodeStatus> Drain(const std::string& worker, v1::Drain drain, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
+  absl::StatusOr<v1::ReadStartsResponse> Starts(const std::string& job_id);  // ClusterState::Starts.
   // Returns as many of the newest jobs as fit into `bytes_max`.
   ClusterState::JobList List(size_t bytes_max, Instant now);
   JobRows RowsSince(uint64_t version, size_t rows_max);  // ClusterState::RowsSince.

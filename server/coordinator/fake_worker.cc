@@ -155,6 +155,13 @@ void FakeWorker::Repeat(Instant now) {
   if (!coordinator_->Message(session_, message, now).ok()) Disconnect(now);
 }
 
+void FakeWorker::Started(const GroupKey& key, absl::Duration preparing, Instant now) {
+  v1::GroupEvent event = NewEvent(key);
+  event.mutable_started()->set_launcher_pid(7);
+  event.mutable_started()->set_preparing_us(static_cast<uint64_t>(absl::ToInt64Microseconds(preparing)));
+  SendEvent(std::move(event), now);
+}
+
 void FakeWorker::SayReady(const GroupKey& key, Instant now) {
   v1::GroupEvent event = NewEvent(key);
   event.mutable_ready();

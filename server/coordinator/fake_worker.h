@@ -61,6 +61,8 @@ class FakeWorker {
   void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
+  // Says that the group's launcher has started, so long after the command came.
+  void Started(const GroupKey& key, absl::Duration preparing, Instant now);
   void SayReady(const GroupKey& key, Instant now);
   // Sends mpirun's request to start its daemon on the node at `address`, as a RemoteStart.
   void Remote(const GroupKey& key, const std::string& address, const std::vector<std::string>& arguments, Instant now);

@@ -104,4 +104,22 @@ std::vector<v1::WorkerCommand> SessionOutbox::TakeReady() {
   return commands;
 }
 
+std::vector<v1::WorkerCommand> InBatches(std::vector<v1::WorkerCommand> commands) {
+  std::vector<v1::WorkerCommand> batches;
+  for (v1::WorkerCommand& command : commands) {
+    const bool shares = command.has_clock() || command.has_seen();
+    if (!shares || batches.empty() ||
+        !(batches.back().has_batch() || batches.back().has_clock() || batches.back().has_seen())) {
+      batches.push_back(std::move(command));
+      continue;
+    }
+    if (!batches.back().has_batch()) {
+      v1::WorkerCommand first = std::exchange(batches.back(), {});
+      *batches.back().mutable_batch()->add_commands() = std::move(first);
+    }
+    *batches.back().mutable_batch()->add_commands() = std::move(command);
+  }
+  return batches;
+}
+
 }  // namespace hooke

@@ -67,6 +67,9 @@ class SessionOutbox {
   size_t bytes_ = 0;
 };
 
+// Returns commands that mean the same. ClockEcho and EventsSeen that follow one another are in one batch.
+std::vector<v1::WorkerCommand> InBatches(std::vector<v1::WorkerCommand> commands);
+
 }  // namespace hooke
 
 #endif  // HOOKE_SERVER_COORDINATOR_SESSION_OUTBOX_H_

@@ -126,5 +126,26 @@ TEST(SessionOutboxTest, EchoesAndAcknowledgementsDoNotPileUp) {
   EXPECT_EQ(outbox.bytes(), 0u);
 }
 
+// Echoes and acknowledgements that follow one another share a batch. Other commands stay as they are, in order.
+TEST(SessionOutboxTest, InBatches) {
+  const auto seen = [](uint64_t number) {
+    v1::WorkerCommand command;
+    command.mutable_seen()->set_number(number);
+    return command;
+  };
+  EXPECT_TRUE(InBatches({}).empty());
+  EXPECT_TRUE(InBatches({Echo(7)}).at(0).has_clock());
+  const std::vector<v1::WorkerCommand> batches =
+      InBatches({Start(0), Stop(1), Echo(7), seen(1), seen(2), Start(2), seen(3)});
+  ASSERT_EQ(batches.size(), 5u);
+  EXPECT_TRUE(batches[0].has_start());
+  EXPECT_TRUE(batches[1].has_stop());
+  ASSERT_EQ(batches[2].batch().commands_size(), 3);
+  EXPECT_EQ(batches[2].batch().commands(0).clock().sent_ns(), 7);
+  EXPECT_EQ(batches[2].batch().commands(2).seen().number(), 2u);
+  EXPECT_TRUE(batches[3].has_start());
+  EXPECT_EQ(batches[4].seen().number(), 3u);
+}
+
 }  // namespace
 }  // namespace hooke

@@ -16,6 +16,8 @@ JobRecord FullJob(uint64_t number) {
   job.state = v1::JOB_STATE_EVALUATING;
   job.reason = "because, \"so\"; '";
   job.submitted_unix_ms = 1;
+  job.preparing_us = 5;
+  job.upload_us = 6;
   job.started_unix_ms = 2;
   job.first_step_unix_ms = 3;
   job.ended_unix_ms = 4;
@@ -43,6 +45,17 @@ JobRecord FullJob(uint64_t number) {
     group.evaluated = i == 2;
     group.is_new = i == 1;
     group.exchanged_step = 90 + i;
+    if (i == 1) {
+      v1::StartTimes& start = group.starts.emplace_back();
+      start.set_group(i);
+      start.set_incarnation(i + 1);
+      start.set_worker("w1");
+      start.set_waited_for("slots");
+      v1::LifeSpan* span = start.add_spans();
+      span->set_what(v1::LifeSpan::STORED);
+      span->set_begin_unix_us(90);
+      span->set_duration_us(91);
+    }
     group.cause = i == 1 ? "ABORTED: x" : "";
     group.repeats = i == 1 ? 2 : 0;
     if (i == 1) group.last_lines = {"group 1 rank 0: a", "b"};
@@ -52,10 +65,11 @@ JobRecord FullJob(uint64_t number) {
 }
 
 std::string TextOf(const JobRecord& job) {
-  std::string text = absl::StrCat(job.job_id, "|", job.number, "|", job.submission_id, "|", job.spec.ShortDebugString(),
-                                  "|", job.state, "|", job.reason, "|", job.submitted_unix_ms, "|", job.started_unix_ms,
-                                  "|", job.first_step_unix_ms, "|", job.ended_unix_ms, "|",
-                                  job.center.has_value() ? job.center->ShortDebugString() : "none");
+  std::string text =
+      absl::StrCat(job.job_id, "|", job.number, "|", job.submission_id, "|", job.spec.ShortDebugString(), "|",
+                   job.state, "|", job.reason, "|", job.submitted_unix_ms, "|", job.preparing_us, "|", job.upload_us,
+                   "|", job.started_unix_ms, "|", job.first_step_unix_ms, "|", job.ended_unix_ms, "|",
+                   job.center.has_value() ? job.center->ShortDebugString() : "none");
   const Generations& generations = job.generations;
   absl::StrAppend(&text, "|", generations.wanted.has_value() ? generations.wanted->ShortDebugString() : "none", "|",
                   generations.first_step, "|", generations.first_incarnation);
@@ -69,6 +83,7 @@ std::string TextOf(const JobRecord& job) {
     }
     absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.cause, "|",
                     g.repeats, "|", absl::StrJoin(g.last_lines, ","), "|", g.is_new, "|", g.exchanged_step);
+    for (const v1::StartTimes& start : g.starts) absl::StrAppend(&text, "|", start.ShortDebugString());
   }
   return text;
 }

@@ -66,6 +66,7 @@ stored::Group ToMessage(const GroupRecord& group) {
   message.set_exchanged_step(group.exchanged_step);
   message.set_cause(group.cause);
   message.set_repeats(group.repeats);
+  *message.mutable_starts() = {group.starts.begin(), group.starts.end()};
   *message.mutable_last_lines() = {group.last_lines.begin(), group.last_lines.end()};
   return message;
 }
@@ -100,6 +101,7 @@ absl::Status AddGroup(absl::string_view key, absl::string_view value, JobRecord&
   group.exchanged_step = message.exchanged_step();
   group.cause = message.cause();
   group.repeats = message.repeats();
+  group.starts = {message.starts().begin(), message.starts().end()};
   group.last_lines = {message.last_lines().begin(), message.last_lines().end()};
   job.groups.push_back(std::move(group));
   return absl::OkStatus();
@@ -147,6 +149,8 @@ absl::Status SetSubmission(absl::string_view key, absl::string_view value, JobRe
   job.job_id = message.job_id();
   job.submission_id = message.submission_id();
   job.submitted_unix_ms = message.submitted_unix_ms();
+  job.preparing_us = message.preparing_us();
+  job.upload_us = message.upload_us();
   job.spec = std::move(*message.mutable_spec());
   return absl::OkStatus();
 }
@@ -180,6 +184,8 @@ Records RecordsOf(const JobRecord& job) {
   submission.set_job_id(job.job_id);
   submission.set_submission_id(job.submission_id);
   submission.set_submitted_unix_ms(job.submitted_unix_ms);
+  submission.set_preparing_us(job.preparing_us);
+  submission.set_upload_us(job.upload_us);
   *submission.mutable_spec() = job.spec;
   stored::State state;
   state.set_state(job.state);

@@ -74,6 +74,7 @@ struct GroupRecord {
   // The last RankProgress.exchanged_step of its rank 0. It counts where no server says how far the group came
   // (LastSteps in server/cluster/next_generation.h).
   uint64_t exchanged_step = 0;
+  std::vector<v1::StartTimes> starts = {};  // What took how long in its first start and its last three.
 };
 
 // The generations of a job. All fields are empty or 0 until the number of its groups changes.
@@ -117,6 +118,8 @@ struct JobRecord {
   v1::JobState state = v1::JOB_STATE_QUEUED;
   std::string reason;
   int64_t submitted_unix_ms = 0;
+  uint64_t preparing_us = 0;  // As in SubmitRequest; so is the next one.
+  uint64_t upload_us = 0;
   int64_t started_unix_ms = 0;
   int64_t first_step_unix_ms = 0;
   int64_t ended_unix_ms = 0;

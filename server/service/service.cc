@@ -122,6 +122,14 @@ grpc::Status CoordinatorService::ReadProfile(grpc::ServerContext* context, const
   return grpc::Status::OK;
 }
 
+grpc::Status CoordinatorService::ReadStarts(grpc::ServerContext*, const v1::ReadStartsRequest* request,
+                                            v1::ReadStartsResponse* response) {
+  absl::StatusOr<v1::ReadStartsResponse> starts = coordinator_.Starts(request->job_id());
+  if (!starts.ok()) return ToGrpc(starts.status());
+  *response = *std::move(starts);
+  return grpc::Status::OK;
+}
+
 grpc::Status CoordinatorService::ReadHistory(grpc::ServerContext* context, const v1::ReadHistoryRequest* request,
                                              grpc::ServerWriter<v1::ReadHistoryResponse>* writer) {
   const absl::StatusOr<std::vector<v1::HistoryPoint>> points = coordinator_.ReadHistory(request->job_id());

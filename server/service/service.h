@@ -79,6 +79,8 @@ class CoordinatorService final : private WorkerSessions::Service {
                         grpc::ServerWriter<v1::JobStatus>* writer) override;
   grpc::Status ReadLog(grpc::ServerContext* context, const v1::ReadLogRequest* request,
                        grpc::ServerWriter<v1::LogChunk>* writer) override;
+  grpc::Status ReadStarts(grpc::ServerContext* context, const v1::ReadStartsRequest* request,
+                          v1::ReadStartsResponse* response) override;
   grpc::Status ReadHistory(grpc::ServerContext* context, const v1::ReadHistoryRequest* request,
                            grpc::ServerWriter<v1::ReadHistoryResponse>* writer) override;
   grpc::Status ReadProfile(grpc::ServerContext* context, const v1::ReadProfileRequest* request,

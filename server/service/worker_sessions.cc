@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "clocks/steady_time.h"
+#include "server/coordinator/session_outbox.h"
 #include "server/service/to_grpc.h"
 
 namespace hooke {
@@ -44,6 +45,7 @@ struct WorkerSessions::Stream {
   grpc::ServerContext context;
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream{&context};
   SessionId session = 0;  // 0: no hello yet.
+  bool takes_batches = false;
 
   grpc::ByteBuffer message;  // Owned by the read under way.
   std::vector<v1::WorkerCommand> commands;
@@ -187,6 +189,7 @@ void WorkerSessions::HelloRead(Stream& stream, bool ok) {
   const absl::StatusOr<SessionId> session = coordinator_.Hello(message->hello(), clock_());
   if (!session.ok()) return End(stream, session.status());
   stream.session = *session;
+  stream.takes_batches = message->hello().takes_batches();
   sessions_[*session] = &stream;
   stream.stream.Read(&stream.message, &stream.message_read);
 }
@@ -204,7 +207,7 @@ void WorkerSessions::Send(Stream& stream) {
   if (stream.writing || stream.ended) return;
   if (stream.sent == stream.commands.size()) {
     Coordinator::Outgoing outgoing = coordinator_.TakeCommands(stream.session);
-    stream.commands = std::move(outgoing.commands);
+    stream.commands = stream.takes_batches ? InBatches(std::move(outgoing.commands)) : std::move(outgoing.commands);
     stream.sent = 0;
     stream.taken = SteadyTime();
     if (!outgoing.open) return Cancel(stream);

@@ -262,5 +262,50 @@ TEST_F(WorkerSessionsTest, AcknowledgesWithoutHeartbeats) {
   EXPECT_EQ(worker.Next().seen().number(), 3u);
 }
 
+// Several messages in one are taken one after another, and answered in one. A worker that does not say that it takes
+// that gets each command by itself.
+TEST_F(WorkerSessionsTest, TakesAndSendsBatches) {
+  v1::WorkerMessage batch;
+  *batch.mutable_batch()->add_messages() = Heartbeat(7);
+  for (uint64_t number = 1; number <= 2; ++number) {
+    v1::GroupEvent* event = batch.mutable_batch()->add_messages()->mutable_event();
+    event->mutable_group()->set_job_id("unknown-1");
+    event->mutable_group()->set_incarnation(1);
+    event->set_number(number);
+  }
+  v1::WorkerMessage hello = Hello("w1");
+  hello.mutable_hello()->set_takes_batches(true);
+  Worker worker(port_, hello);
+  EXPECT_TRUE(worker.Next().welcome().takes_batches());
+  ASSERT_TRUE(worker.Send(batch));
+  const v1::WorkerCommand answer = worker.Next();
+  ASSERT_EQ(answer.batch().commands_size(), 2) << answer.ShortDebugString();
+  EXPECT_EQ(answer.batch().commands(0).clock().sent_ns(), 7);
+  EXPECT_EQ(answer.batch().commands(1).seen().number(), 2u);
+
+  Worker older(port_, Hello("w2"));
+  EXPECT_TRUE(older.Next().has_welcome());
+  ASSERT_TRUE(older.Send(batch));
+  EXPECT_EQ(older.Next().clock().sent_ns(), 7);
+  EXPECT_EQ(older.Next().seen().number(), 2u);
+}
+
+// A batch that is too long, or that holds what a batch may not hold, ends the session with an error.
+TEST_F(WorkerSessionsTest, RefusesBadBatches) {
+  std::vector<v1::WorkerMessage> bad(3);
+  *bad[0].mutable_batch()->add_messages() = Hello("w2");
+  bad[1].mutable_batch()->add_messages()->mutable_batch()->add_messages()->mutable_heartbeat();
+  for (int i = 0; i < 1025; ++i) *bad[2].mutable_batch()->add_messages() = Heartbeat(i);
+  for (const v1::WorkerMessage& message : bad) {
+    Worker worker(port_, Hello("w1"));
+    EXPECT_TRUE(worker.Next().has_welcome());
+    ASSERT_TRUE(worker.Send(message));
+    worker.SendsNoMore();
+    const grpc::Status status = worker.Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("a batch has "));
+  }
+}
+
 }  // namespace
 }  // namespace hooke

@@ -7,7 +7,7 @@ One hooke-server process, and one program (coordinator/) with all workers, each 
 - Each rank makes a progress report every 0.5 s. Its worker passes on those of rank 0.
 - Each rank sends a profile every 30 s, as in all but its first minute: 1024 events, 25 KiB. The measurement begins when each rank has sent
   one, because only the first one makes a file. With `--warm-up=4` it has first profiles.
-- Each worker sends a heartbeat every second.
+- Each worker sends a heartbeat every second. Its messages share writes as hooke-worker's do.
 
 --watchers users each watch a job, and a user lists all jobs every --list-every seconds. Afterwards each event must be acknowledged, and the
 coordinator must show the last step of each group. CPU time is that of the coordinator's process, user and system, as percent of one core.
@@ -38,7 +38,7 @@ SCRAPE_PERCENT = 2
 DIGITS = {
     "cpu_percent": 2, "user_percent": 2, "mib": 1, "list_median_ms": 3, "list_p99_ms": 3, "late_ms": 1,
     "scrape_percent": 4, "page_kib": 1,
-    "progress_per_s": 1, "profiles_per_s": 1, "heartbeats_per_s": 1, "statuses_per_s": 1,
+    "progress_per_s": 1, "profiles_per_s": 1, "heartbeats_per_s": 1, "writes_per_s": 1, "statuses_per_s": 1,
 }  # fmt: skip
 START_SECONDS = 150
 
@@ -118,7 +118,7 @@ def row_of(arguments, result):
         "scrape_percent": result["scrape_percent"], "page_kib": result["page_kib"],
         "mib": result["mib"], "threads": result["threads"], "list_median_ms": statistics.median(result["list_ms"]),
         "list_p99_ms": wide.percentile(result["list_ms"], 99), "progress_per_s": result["progress"] / wall, "profiles_per_s": result["profiles"] / wall,
-        "heartbeats_per_s": result["heartbeats"] / wall, "statuses_per_s": result["statuses"] / wall, "late_ms": result["late_ms"],
+        "heartbeats_per_s": result["heartbeats"] / wall, "writes_per_s": result["writes"] / wall, "statuses_per_s": result["statuses"] / wall, "late_ms": result["late_ms"],
     }  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         row = row_of(arguments, measure(arguments, folder))
     print(f"coordinator: {row['workers']} workers, {row['ranks']} ranks in groups of {row['group_ranks']}, {row['watchers']} watchers, {os.cpu_count()} cores")
-    print(f"a second: {row['progress_per_s']:.0f} progress reports, {row['profiles_per_s']:.0f} profiles, {row['heartbeats_per_s']:.0f} heartbeats, "
+    print(f"a second: {row['progress_per_s']:.0f} progress reports, {row['profiles_per_s']:.0f} profiles, {row['heartbeats_per_s']:.0f} heartbeats in {row['writes_per_s']:.0f} writes, "
           f"{row['statuses_per_s']:.0f} statuses to watchers; at most {row['late_ms']:.0f} ms late")
     print(f"{'CPU':>8} {'user':>8} {'MiB':>6} {'threads':>7} {'list p50 ms':>11} {'list p99 ms':>11}")
     print(f"{row['cpu_percent']:6.1f} % {row['user_percent']:6.1f} % {row['mib']:6.0f} {row['threads']:7} {row['list_median_ms']:11.2f} {row['list_p99_ms']:11.2f}")

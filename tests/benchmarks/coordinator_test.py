@@ -41,7 +41,7 @@ class Coordinator(unittest.TestCase):
             with open(rows) as file:
                 (row,) = [json.loads(line) for line in file]
         self.assertEqual((row["benchmark"], row["workers"], row["ranks"], row["group_ranks"], row["watchers"]), ("coordinator", 3, 24, 2, 5))
-        for name in ("cpu_percent", "mib", "threads", "list_median_ms", "list_p99_ms", "progress_per_s", "heartbeats_per_s", "statuses_per_s", "page_kib"):
+        for name in ("cpu_percent", "mib", "threads", "list_median_ms", "list_p99_ms", "progress_per_s", "heartbeats_per_s", "writes_per_s", "statuses_per_s", "page_kib"):
             self.assertGreater(row[name], 0, name)
         for name in ("user_percent", "profiles_per_s", "late_ms"):
             self.assertGreaterEqual(row[name], 0, name)

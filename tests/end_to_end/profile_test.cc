@@ -1,6 +1,9 @@
 // The profile of a real job. Ranks record it, hooke-worker passes it on, hooke-server keeps it, and `hooke profile`
 // shows it.
 
+#include <signal.h>
+
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -52,7 +55,7 @@ struct Slice {
   double end = 0;
 };
 
-// Returns the trace's slices by rank and track, in the order of the file.
+// Returns the trace's phases and collectives by rank and track, in the order of the file.
 std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& path) {
   std::ifstream file(path);
   const nlohmann::json trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -61,11 +64,67 @@ std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& p
   if (trace.is_discarded()) return tracks;
   EXPECT_EQ(trace["otherData"]["clock_error_us"], 0);
   for (const nlohmann::json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X") continue;
+    if (event["ph"] != "X" || event["cat"] == "start") continue;
     const double begin = event["ts"];
     tracks[{event["pid"], event["tid"]}].push_back({event["name"], begin, begin + event["dur"].get<double>()});
   }
   return tracks;
+}
+
+// Returns the spans of the starts in a trace, by the names of their process and track ("coordinator/group 0"), in the
+// order of the file.
+std::map<std::string, std::vector<Slice>> ReadStarts(const std::string& path) {
+  std::ifstream file(path);
+  const nlohmann::json trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  EXPECT_FALSE(trace.is_discarded());
+  std::map<std::string, std::vector<Slice>> tracks;
+  if (trace.is_discarded()) return tracks;
+  std::map<uint64_t, std::string> processes;
+  std::map<std::pair<uint64_t, int>, std::string> names;
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    const auto process = event["pid"].get<uint64_t>();
+    if (event["name"] == "process_name") processes[process] = event["args"]["name"];
+    if (event["name"] == "thread_name") names[{process, event["tid"]}] = event["args"]["name"];
+    if (event["ph"] != "X" || event["cat"] != "start") continue;
+    const double begin = event["ts"];
+    tracks[absl::StrCat(processes[process], "/", names[{process, event["tid"]}])].push_back(
+        {event["name"], begin, begin + event["dur"].get<double>()});
+  }
+  return tracks;
+}
+
+// Returns the span of this name that begins at `from` or later; an empty one if there is none.
+Slice SpanIn(const std::vector<Slice>& track, const std::string& name, double from) {
+  for (const Slice& slice : track) {
+    if (slice.name == name && slice.begin >= from) return slice;
+  }
+  ADD_FAILURE() << "no span \"" << name << "\" at " << from << " us or later";
+  return {};
+}
+
+// Checks that the parts of a start follow one another, without a gap, from its begin to its end.
+void CheckStart(std::map<std::string, std::vector<Slice>>& tracks, const std::string& worker, const Slice& whole) {
+  constexpr double kSlack = 50000;  // Between the clock of the worker and that of the coordinator, and to 10 ms.
+  const std::vector<Slice>&on_coordinator = tracks["coordinator/group 0"], &on_worker = tracks[worker + "/group 0"];
+  std::vector<Slice> parts = {SpanIn(on_coordinator, "store and send", whole.begin)};
+  if (parts[0].begin > whole.begin) parts.insert(parts.begin(), SpanIn(on_coordinator, "queued", whole.begin));
+  parts.push_back(SpanIn(on_worker, "prepare", whole.begin));
+  parts.push_back(SpanIn(on_worker, "launch ranks", whole.begin));
+  for (const char* part :
+       {"load program", "join ranks", "read data", "make model", "attach to servers", "first step"}) {
+    parts.push_back(SpanIn(tracks["group 0 rank 0/start"], part, whole.begin));
+  }
+  double sum = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    EXPECT_LE(parts[i].end, whole.end + kSlack) << parts[i].name;
+    if (i > 0) {
+      EXPECT_GE(parts[i].begin, parts[i - 1].end - kSlack) << parts[i].name;
+    }
+    sum += parts[i].end - parts[i].begin;
+  }
+  EXPECT_NEAR(parts.back().end, whole.end, 1);
+  // The rank joins the others a second time before it attaches, which the list leaves out.
+  EXPECT_NEAR(sum, whole.end - whole.begin, 0.25 * (whole.end - whole.begin) + kSlack);
 }
 
 // After a job's end, the profile counts each rank's all-reduce of every step, and their share of the time is plausible.
@@ -163,6 +222,48 @@ TEST_F(ProfileTest, OfAJobThatRuns) {
   EXPECT_TRUE(cluster_->Await(*id, kJobLimit, [&](const v1::JobStatus&) { return calls() > first; }).ok());
   EXPECT_EQ(cluster_->Hooke({"cancel", *id}).status, 0);
   EXPECT_EQ(cluster_->Hooke({"profile", *id}).status, 0);
+}
+
+// The trace shows how a group came to its first step, through client, coordinator, worker and rank, and the same of its
+// second start, after a rank was killed. Its times add up to the one that the job's status has.
+TEST_F(ProfileTest, TraceOfASubmit) {
+  job_.epochs = kLongEpochs;
+  job_.groups = 1;
+  const auto id = cluster_->Submit(ToYaml(job_));
+  ASSERT_TRUE(id.ok()) << id.status();
+  const auto runs = [](uint32_t incarnation) {
+    return [incarnation](const v1::JobStatus& job) {
+      return job.groups(0).state() == v1::GROUP_STATE_RUNNING && job.groups(0).incarnation() == incarnation;
+    };
+  };
+  const auto first = cluster_->Await(*id, kJobLimit, runs(1));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::vector<pid_t> ranks = cluster_->RankPids(*id, 0);
+  ASSERT_FALSE(ranks.empty());
+  kill(ranks[0], SIGKILL);
+  const auto again = cluster_->Await(*id, kJobLimit, runs(2));
+  ASSERT_TRUE(again.ok()) << again.status();
+  const std::string worker = absl::StrCat("worker ", first->groups(0).worker());
+
+  const std::string path = cluster_->folder() + "/trace.json";
+  const auto starts = [&](const v1::JobStatus&) {
+    // The rank's report of its first step comes right behind the progress that shows the step.
+    cluster_->Hooke({"profile", *id, "--trace", path, "--force"});
+    const std::vector<Slice> rank = ReadStarts(path)["group 0 rank 0/start"];
+    return std::count_if(rank.begin(), rank.end(), [](const Slice& span) { return span.name == "first step"; }) == 2;
+  };
+  ASSERT_TRUE(cluster_->Await(*id, kJobLimit, starts).ok());
+  EXPECT_EQ(cluster_->Hooke({"cancel", *id}).status, 0);
+  std::map<std::string, std::vector<Slice>> tracks = ReadStarts(path);
+  const Slice submit = SpanIn(tracks["client/hooke submit"], "submit", 0);
+  EXPECT_EQ(submit.begin, 0);
+  const Slice whole = SpanIn(tracks["coordinator/group 0"], "group 0, start 1", 0);
+  EXPECT_NEAR(whole.begin, submit.end, 1);
+  CheckStart(tracks, worker, whole);
+  const double observed = 1000 * static_cast<double>(first->first_step_unix_ms() - first->submitted_unix_ms());
+  EXPECT_NEAR(whole.end - whole.begin, observed, 500000);
+  const Slice second = SpanIn(tracks["coordinator/group 0"], "group 0, start 2", whole.end);
+  CheckStart(tracks, absl::StrCat("worker ", again->groups(0).worker()), second);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "mpi_group": {"flags"},
     "server": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms"},
     "worker": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group"},
-    "client": {"flags", "proto", "wire", "files", "job"},
+    "client": {"flags", "proto", "clocks", "wire", "files", "job"},
     "python": set(),
     "deploy": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},
     "tests": {"flags", "proto", "clocks", "wire", "files", "job", "algorithms", "mpi_group", "server", "worker", "client"},

@@ -20,27 +20,41 @@ FakeCoordinator::~FakeCoordinator() {
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
 }
 
+std::optional<v1::WorkerCommand> FakeCoordinator::Take(const v1::WorkerMessage& message) {
+  v1::WorkerCommand answer;
+  if (message.has_batch()) {
+    {
+      absl::MutexLock lock(&mutex_);
+      ++batches_;
+    }
+    for (const v1::WorkerMessage& one : message.batch().messages()) {
+      if (const auto to_one = Take(one); to_one.has_value()) *answer.mutable_batch()->add_commands() = *to_one;
+    }
+    return answer.has_batch() ? std::optional(answer) : std::nullopt;
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    received_.push_back(message);
+  }
+  if (message.has_hello() && options_.welcome) {
+    answer.mutable_welcome()->set_takes_batches(options_.batches);
+    return answer;
+  }
+  if (!message.has_event() || !options_.ack) return std::nullopt;
+  *answer.mutable_seen()->mutable_group() = message.event().group();
+  answer.mutable_seen()->set_number(message.event().number());
+  return answer;
+}
+
 grpc::Status FakeCoordinator::WorkerSession(grpc::ServerContext*, Stream* stream) {
   v1::WorkerMessage message;
   while (stream->Read(&message)) {
-    {
-      absl::MutexLock lock(&mutex_);
-      received_.push_back(message);
-    }
-    v1::WorkerCommand answer;
-    if (message.has_hello()) {
-      if (!options_.refuse.ok()) return options_.refuse;
-      if (!options_.welcome) continue;
-      answer.mutable_welcome();
-    } else if (message.has_event() && options_.ack) {
-      *answer.mutable_seen()->mutable_group() = message.event().group();
-      answer.mutable_seen()->set_number(message.event().number());
-    } else {
-      continue;
-    }
+    const std::optional<v1::WorkerCommand> answer = Take(message);
+    if (message.has_hello() && !options_.refuse.ok()) return options_.refuse;
+    if (!answer.has_value()) continue;
     absl::MutexLock lock(&mutex_);
     stream_ = stream;
-    stream->Write(answer);
+    stream->Write(*answer);
   }
   absl::MutexLock lock(&mutex_);
   stream_ = nullptr;
@@ -84,6 +98,11 @@ bool FakeCoordinator::WaitForCount(const std::function<bool(const v1::WorkerMess
 std::vector<v1::WorkerMessage> FakeCoordinator::received() {
   absl::MutexLock lock(&mutex_);
   return received_;
+}
+
+int FakeCoordinator::batches() {
+  absl::MutexLock lock(&mutex_);
+  return batches_;
 }
 
 v1::WorkerCommand StartCommand(const std::string& behaviour, uint32_t ranks, uint32_t incarnation) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     int port = 0;                              // 0: a free port.
     bool ack = true;                           // Whether to answer events with EventsSeen.
     bool welcome = true;                       // Whether to answer hello at all.
+    bool batches = true;                       // Whether to take several messages in one.
     grpc::Status refuse;                       // If not OK, the error with which hello is answered.
     std::map<std::string, std::string> files;  // By SHA-256: the contents that FetchFiles sends.
   };
@@ -42,12 +44,16 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   v1::WorkerMessage WaitFor(const std::function<bool(const v1::WorkerMessage&)>& wanted);
   // Waits at most 20 s until `wanted` holds for `count` messages; false if it holds for fewer.
   bool WaitForCount(const std::function<bool(const v1::WorkerMessage&)>& wanted, int64_t count);
-  // Returns all messages so far.
+  // Returns all messages so far. Those that came in one are apart.
   std::vector<v1::WorkerMessage> received();
+  // Returns how many messages had several in them so far.
+  int batches();
 
  private:
   using Stream = grpc::ServerReaderWriter<v1::WorkerCommand, v1::WorkerMessage>;
 
+  // Takes a message. Returns the answer; nullopt: there is none.
+  std::optional<v1::WorkerCommand> Take(const v1::WorkerMessage& message);
   grpc::Status WorkerSession(grpc::ServerContext* context, Stream* stream) override;
   grpc::Status FetchFiles(grpc::ServerContext* context, const v1::FetchFilesRequest* request,
                           grpc::ServerWriter<v1::FileChunk>* writer) override;
@@ -56,6 +62,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   int port_ = 0;
   absl::Mutex mutex_;
   std::vector<v1::WorkerMessage> received_ ABSL_GUARDED_BY(mutex_);
+  int batches_ ABSL_GUARDED_BY(mutex_) = 0;
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<grpc::Server> server_;
 };

@@ -72,6 +72,7 @@ GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, 
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       launcher_(LauncherName(options_.launch.flavour, start)),
+      begun_(SteadyTime()),
       start_(start),
       watch_(WatchOptions(options_.watch, start, options_.launch.flavour)),
       thread_([this] { Run(); }) {}
@@ -195,6 +196,8 @@ GroupVerdict GroupRun::RunToEnd() {
   options_.logger->info("group {}: {} ranks started, {} is pid {}", name_, part_.ranks, launcher_, (*process)->pid());
   v1::GroupEvent started;
   started.mutable_started()->set_launcher_pid((*process)->pid());
+  started.mutable_started()->set_preparing_us(static_cast<uint64_t>(absl::ToInt64Microseconds(SteadyTime() - begun_)));
+  started.mutable_started()->set_files_us(static_cast<uint64_t>(absl::ToInt64Microseconds(fetching_)));
   callbacks_.event(std::move(started));
   announced_.Notify();
 

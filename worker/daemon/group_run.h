@@ -147,6 +147,8 @@ class GroupRun final {
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
   const std::string launcher_;               // The launcher's name for people.
+  const absl::Time begun_;                   // On SteadyTime's clock: when the command to start the group came.
+  absl::Duration fetching_;                  // Only the run's thread uses it: how long the job's files took.
   v1::StartGroupCommand start_;              // Only the run's thread uses it.
   std::unique_ptr<FileCache::Use> files_;    // Only the run's thread uses it. Set while the group has files.
   std::unique_ptr<HeldGpus> gpus_;           // As cores_, if `gpus` is given.

@@ -52,8 +52,9 @@ absl::Status GroupRun::PrepareFiles(const GroupFolder& folder) {
     return absl::Status(made.status().code(), absl::StrCat("files of the job: ", made.status().message()));
   }
   files_ = std::move(made->use);
+  fetching_ = SteadyTime() - begin;
   const std::string text = absl::StrFormat("fetched %d of %d files, %s, in %.1f s", made->fetched, made->contents,
-                                           BytesText(made->fetched_bytes), absl::ToDoubleSeconds(SteadyTime() - begin));
+                                           BytesText(made->fetched_bytes), absl::ToDoubleSeconds(fetching_));
   options_.logger->info("group {}: {}", name_, text);
   callbacks_.log("worker", text);
   return absl::OkStatus();

@@ -38,6 +38,18 @@ size_t CharacterBytes(absl::string_view text) {
 
 }  // namespace
 
+absl::Time SendTimes::SendAt(bool urgent, std::optional<absl::Time> waits_since, absl::Time next_heartbeat) const {
+  if (urgent) return absl::InfinitePast();
+  return waits_since.has_value() ? std::min(next_heartbeat, *waits_since + company) : next_heartbeat;
+}
+
+v1::WorkerMessage InOne(std::vector<v1::WorkerMessage> messages) {
+  if (messages.size() == 1) return std::move(messages.front());
+  v1::WorkerMessage one;
+  for (v1::WorkerMessage& message : messages) *one.mutable_batch()->add_messages() = std::move(message);
+  return one;
+}
+
 std::string CleanLine(absl::string_view text, size_t bytes_max) {
   std::string clean;
   while (!text.empty() && clean.size() < bytes_max) {
@@ -63,6 +75,7 @@ void Outbox::AddEvent(const v1::GroupId& id, v1::GroupEvent event) {
   *event.mutable_group() = id;
   event.set_number(++group.last_number);
   group.ended = event.has_ended();
+  if (MustHurry(event, group)) group.urgent = event.number();
   if (IsReplaceable(event.report().event())) {
     const auto older = [&event](const v1::GroupEvent& kept) { return Replaces(event.report(), kept); };
     group.events.erase(std::remove_if(group.events.begin(), group.events.end(), older), group.events.end());
@@ -101,6 +114,35 @@ std::optional<v1::WorkerMessage> Outbox::TakeNext() {
   return TakeLogLines();
 }
 
+bool Outbox::MustHurry(const v1::GroupEvent& event, Group& group) {
+  const v1::RankEvent& report = event.report().event();
+  if (report.has_profile()) return false;
+  if (!report.has_progress()) return true;
+  const bool first_step = report.progress().step() > 0 && !std::exchange(group.stepped, true);
+  return first_step || !report.progress().absent_servers().empty();
+}
+
+bool Outbox::HasUrgent() const {
+  if (!log_.empty()) return true;
+  return std::any_of(groups_.begin(), groups_.end(), [](const auto& entry) {
+    const Group& group = entry.second;
+    // An urgent event may have been dropped for lack of room. Then a later one is unsent, or nothing is.
+    return group.urgent > group.sent && !group.events.empty() && group.events.back().number() > group.sent;
+  });
+}
+
+std::vector<v1::WorkerMessage> Outbox::TakeSome() {
+  std::vector<v1::WorkerMessage> some;
+  size_t bytes = 0;
+  while (some.size() < options_.messages_max && bytes < options_.messages_bytes_max) {
+    std::optional<v1::WorkerMessage> next = TakeNext();
+    if (!next.has_value()) break;
+    bytes += next->ByteSizeLong();
+    some.push_back(*std::move(next));
+  }
+  return some;
+}
+
 v1::WorkerMessage Outbox::Take(const v1::GroupEvent& event, Group& group) {
   group.sent = event.number();
   v1::WorkerMessage message;
@@ -127,7 +169,10 @@ void Outbox::Seen(const v1::GroupId& id, uint64_t number) {
 }
 
 void Outbox::Rewind() {
-  for (auto& [key, group] : groups_) group.sent = 0;
+  // Not 0: what was stored is no longer here to be sent, and must not seem urgent.
+  for (auto& [key, group] : groups_) {
+    group.sent = group.events.empty() ? group.last_number : group.events.front().number() - 1;
+  }
 }
 
 std::vector<v1::GroupId> Outbox::EndedGroups() const {

@@ -5,6 +5,9 @@
 // the coordinator's EventsSeen. Log lines are kept until they were sent. Pure: no threads, network or clock. Not
 // thread-safe.
 //
+// Messages share a write, because a write costs the coordinator more than what it carries. Progress and profiles, which
+// nobody waits for, may wait for company.
+//
 // Its memory is bounded, even while the coordinator is away for days. Only the newest progress report and the newest
 // profile of a rank are kept. If a group has more than `events_max` events, its oldest notices and SilenceChanged
 // events are dropped. If the log is too long, its oldest lines are dropped. The log says how many were dropped. Starts,
@@ -19,6 +22,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 
 namespace hooke {
@@ -28,6 +32,9 @@ struct OutboxOptions {
   size_t log_bytes_max = 4 << 20;    // Most bytes of log lines, of all groups together.
   size_t log_line_bytes_max = 8192;  // Longer lines are cut.
   size_t log_message_bytes_max = 256 << 10;
+  // TakeSome returns no further message once it has so many, or so many bytes.
+  size_t messages_max = 1000;
+  size_t messages_bytes_max = 256 << 10;
 };
 
 class Outbox {
@@ -46,6 +53,11 @@ class Outbox {
   // after the group's own lines, so that its job's log ends with the reason of the end. An end that is next in its
   // group, and the lines for which it waits, come before the events of other groups.
   std::optional<v1::WorkerMessage> TakeNext();
+  // Returns the messages that the next calls of TakeNext would return, up to the limits of OutboxOptions.
+  std::vector<v1::WorkerMessage> TakeSome();
+  // Returns whether a message must not wait for company. Only profiles and progress may wait, but not a group's first
+  // progress with a step, nor progress that misses servers.
+  bool HasUrgent() const;
 
   // Drops the group's events up to `number`. Call it when the coordinator has stored them.
   void Seen(const v1::GroupId& group, uint64_t number);
@@ -63,7 +75,9 @@ class Outbox {
   struct Group {
     v1::GroupId id;
     uint64_t last_number = 0;
-    uint64_t sent = 0;  // Events up to this number were sent on this stream.
+    uint64_t sent = 0;     // Events up to this number were sent on this stream.
+    uint64_t urgent = 0;   // The last event that must not wait for company.
+    bool stepped = false;  // An event has said that a step is done.
     bool ended = false;
     // Notices and SilenceChanged events dropped since the log last told how many were dropped.
     uint64_t dropped = 0;
@@ -76,6 +90,7 @@ class Outbox {
   static Key KeyOf(const v1::GroupId& group);
   // Returns the group's next event to send; null if all were sent.
   static const v1::GroupEvent* NextEvent(const Group& group);
+  static bool MustHurry(const v1::GroupEvent& event, Group& group);
   static v1::WorkerMessage Take(const v1::GroupEvent& event, Group& group);
   bool HasLogLines(const Key& key) const;
   void MakeRoom(Group& group);
@@ -88,6 +103,19 @@ class Outbox {
   size_t log_bytes_ = 0;
   uint64_t log_lines_dropped_ = 0;
 };
+
+// When a worker writes to its stream.
+struct SendTimes {
+  absl::Duration company = absl::Milliseconds(400);  // The longest time that a message waits for company.
+
+  // Returns when to write. `waits_since` is when the oldest message began to wait; nullopt: there is none.
+  absl::Time SendAt(bool urgent, std::optional<absl::Time> waits_since, absl::Time next_heartbeat) const;
+  // Returns whether a write at `now` takes the next heartbeat along, which then needs no write of its own.
+  bool TakesHeartbeat(absl::Time now, absl::Time next_heartbeat) const { return now + company >= next_heartbeat; }
+};
+
+// Returns one message that means the same as `messages`, of which there is at least one.
+v1::WorkerMessage InOne(std::vector<v1::WorkerMessage> messages);
 
 // Returns the text as valid UTF-8 of at most `bytes_max` bytes, without control characters except tabs.
 std::string CleanLine(absl::string_view text, size_t bytes_max);

@@ -1,5 +1,9 @@
 #include "worker/daemon/outbox.h"
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -205,6 +209,120 @@ TEST(OutboxTest, AnEndDoesNotStarveBehindABusyGroup) {
   }
   EXPECT_THAT(lines, ElementsAre("rank 0: x", "rank 0: y", "rank 0: z"));
   EXPECT_TRUE(ended);
+}
+
+v1::GroupEvent ProfileOf(uint32_t rank) {
+  v1::GroupEvent event;
+  event.mutable_report()->set_rank(rank);
+  event.mutable_report()->mutable_event()->mutable_profile()->set_step_ns(1);
+  return event;
+}
+
+// Progress and profiles may wait for company. All other events may not, nor the first step, nor a rank that misses a
+// server, nor log lines.
+TEST(OutboxTest, WhatMustNotWait) {
+  Outbox outbox({});
+  const auto is_urgent = [&outbox] {
+    const bool urgent = outbox.HasUrgent();
+    TakeAll(outbox);
+    return urgent;
+  };
+  outbox.AddEvent(Id(1), Started());
+  EXPECT_TRUE(is_urgent());
+  EXPECT_FALSE(is_urgent());
+  outbox.AddEvent(Id(1), Progress(0, 0));
+  EXPECT_FALSE(is_urgent());
+  outbox.AddEvent(Id(1), Progress(0, 1));
+  EXPECT_TRUE(is_urgent());
+  outbox.AddEvent(Id(1), Progress(0, 2));
+  outbox.AddEvent(Id(1), ProfileOf(0));
+  EXPECT_TRUE(outbox.HasNext());
+  EXPECT_FALSE(is_urgent());
+  v1::GroupEvent misses = Progress(0, 3);
+  misses.mutable_report()->mutable_event()->mutable_progress()->add_absent_servers()->set_address("a:1");
+  outbox.AddEvent(Id(1), misses);
+  EXPECT_TRUE(is_urgent());
+  outbox.AddEvent(Id(1), NoticeOf("a"));
+  EXPECT_TRUE(is_urgent());
+  outbox.AddLog(Id(1), "rank 0", "line");
+  EXPECT_TRUE(is_urgent());
+  outbox.AddEvent(Id(1), Ended());
+  EXPECT_TRUE(is_urgent());
+}
+
+// On a new stream, events that are sent again are as urgent as before. What the coordinator has stored is not.
+TEST(OutboxTest, UrgentAgainOnANewStream) {
+  Outbox outbox({});
+  outbox.AddEvent(Id(1), Started());
+  outbox.AddEvent(Id(1), Progress(0, 1));
+  TakeAll(outbox);
+  outbox.Rewind();
+  EXPECT_TRUE(outbox.HasUrgent());
+  outbox.Seen(Id(1), 2);
+  outbox.Rewind();
+  EXPECT_FALSE(outbox.HasUrgent());
+  EXPECT_FALSE(outbox.HasNext());
+  outbox.AddEvent(Id(1), Progress(0, 2));
+  outbox.Rewind();
+  EXPECT_FALSE(outbox.HasUrgent());
+  EXPECT_TRUE(outbox.HasNext());
+}
+
+// An urgent event that was dropped for lack of room leaves nothing that is urgent without an event to send.
+TEST(OutboxTest, DroppedIsNotUrgent) {
+  Outbox outbox({.events_max = 2});
+  for (int i = 0; i < 5; ++i) outbox.AddEvent(Id(1), NoticeOf(absl::StrCat(i)));
+  EXPECT_TRUE(outbox.HasUrgent());
+  while (outbox.TakeNext().has_value()) {
+  }
+  EXPECT_FALSE(outbox.HasUrgent());
+  EXPECT_FALSE(outbox.HasNext());
+}
+
+// TakeSome returns what TakeNext would, in its order, up to its limits. A group's lines stay before its end.
+TEST(OutboxTest, TakesSome) {
+  Outbox outbox({.messages_max = 3});
+  outbox.AddEvent(Id(1), Started());
+  outbox.AddLog(Id(1), "rank 0", "last words");
+  outbox.AddEvent(Id(1), Ended());
+  outbox.AddEvent(Id(2), NoticeOf("a"));
+  const std::vector<v1::WorkerMessage> some = outbox.TakeSome();
+  ASSERT_EQ(some.size(), 3u);
+  EXPECT_TRUE(some[0].event().has_started());
+  EXPECT_EQ(some[1].log().lines(0), "rank 0: last words");
+  EXPECT_TRUE(some[2].event().has_ended());
+  EXPECT_TRUE(outbox.HasNext());
+  EXPECT_EQ(outbox.TakeSome().size(), 1u);
+  EXPECT_TRUE(outbox.TakeSome().empty());
+  Outbox small({.messages_bytes_max = 100});
+  for (uint32_t i = 1; i <= 3; ++i) small.AddEvent(Id(i), NoticeOf(std::string(60, 'a')));
+  EXPECT_EQ(small.TakeSome().size(), 2u);
+}
+
+// One message stays as it is; several are in a batch.
+TEST(OutboxTest, InOne) {
+  std::vector<v1::WorkerMessage> messages(1);
+  messages[0].mutable_heartbeat()->set_sent_ns(7);
+  EXPECT_EQ(InOne(messages).heartbeat().sent_ns(), 7);
+  messages.emplace_back().mutable_event()->set_number(3);
+  const v1::WorkerMessage batch = InOne(messages);
+  ASSERT_EQ(batch.batch().messages_size(), 2);
+  EXPECT_EQ(batch.batch().messages(0).heartbeat().sent_ns(), 7);
+  EXPECT_EQ(batch.batch().messages(1).event().number(), 3u);
+}
+
+// A message waits for company, but no longer than to the next heartbeat, which comes along.
+TEST(SendTimesTest, Table) {
+  const SendTimes times{absl::Milliseconds(400)};
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  const absl::Time soon = now + absl::Milliseconds(300), later = now + absl::Seconds(1);
+  EXPECT_EQ(times.SendAt(true, now, later), absl::InfinitePast());
+  EXPECT_EQ(times.SendAt(false, now, later), now + absl::Milliseconds(400));
+  EXPECT_EQ(times.SendAt(false, now, soon), soon);
+  EXPECT_EQ(times.SendAt(false, std::nullopt, later), later);
+  EXPECT_TRUE(times.TakesHeartbeat(now, soon));
+  EXPECT_TRUE(times.TakesHeartbeat(later, soon));
+  EXPECT_FALSE(times.TakesHeartbeat(now, later));
 }
 
 // Any bytes that a rank prints become valid UTF-8 of bounded length.

@@ -56,7 +56,15 @@ Session::~Session() {
 void Session::AddEvent(const v1::GroupId& group, v1::GroupEvent event) {
   absl::MutexLock lock(&mutex_);
   if (event.report().event().has_profile()) AddClock(*event.mutable_report()->mutable_event()->mutable_profile());
+  AddTime(event);
   outbox_.AddEvent(group, std::move(event));
+}
+
+void Session::AddTime(v1::GroupEvent& event) {
+  if (!options_.clock || !(event.has_started() || event.report().event().has_begun())) return;
+  const int64_t now = options_.clock();
+  const std::optional<ClockOffset::Estimate> estimate = clock_offset_.Best(now);
+  if (estimate.has_value()) event.set_unix_us((now + estimate->offset) / 1000);
 }
 
 void Session::AddClock(v1::RankProfile& profile) {
@@ -165,6 +173,7 @@ bool Session::WriteHello(Stream& stream) {
   v1::WorkerMessage message;
   v1::WorkerHello* hello = message.mutable_hello();
   *hello = options_.hello;
+  hello->set_takes_batches(true);
   for (const v1::GroupId& group : callbacks_.running_groups()) *hello->add_running() = group;
   {
     // A group whose end was not delivered yet counts as running. Otherwise the coordinator would take it for lost and
@@ -196,42 +205,58 @@ bool Session::AwaitDown() {
   return link_ == Link::kDown;
 }
 
+void Session::AwaitWork(bool announced, absl::Time next_heartbeat) {
+  auto must_write = [this, announced]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return shutdown_ || goodbye_ || (ends_ && !announced) || link_ == Link::kDown || outbox_.HasUrgent();
+  };
+  auto may_write = [this, &must_write]()
+                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return must_write() || outbox_.HasNext(); };
+  mutex_.AwaitWithDeadline(absl::Condition(&may_write), next_heartbeat);
+  if (must_write() || !outbox_.HasNext()) return;
+  mutex_.AwaitWithDeadline(absl::Condition(&must_write), options_.times.SendAt(false, absl::Now(), next_heartbeat));
+}
+
 void Session::WriteUntilBroken(Stream& stream) {
   absl::Time next_heartbeat = absl::Now() + options_.heartbeat_every;
   bool announced = false;
+  bool more = false;  // The outbox had more than one write takes.
   while (true) {
-    std::optional<v1::WorkerMessage> message;
+    std::vector<v1::WorkerMessage> messages;
     {
       absl::MutexLock lock(&mutex_);
-      auto work = [this, &announced]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return shutdown_ || goodbye_ || (ends_ && !announced) || link_ == Link::kDown || outbox_.HasNext();
-      };
-      mutex_.AwaitWithDeadline(absl::Condition(&work), next_heartbeat);
+      if (!more) AwaitWork(announced, next_heartbeat);
       if (shutdown_ || link_ == Link::kDown) return;
-      // The announcement comes before the ends of groups that leave: then they are no failures.
+      // The announcement comes before the ends of groups that leave: then they are no failures. It shares no write.
       if (ends_ && !std::exchange(announced, true)) {
-        message.emplace().mutable_ends();
+        messages.emplace_back().mutable_ends();
       } else {
-        message = outbox_.TakeNext();
+        messages = outbox_.TakeSome();
       }
-      if (!message.has_value() && goodbye_) break;
+      if (messages.empty() && goodbye_) break;
+      more = outbox_.HasNext();
     }
-    if (message.has_value() && !stream.Write(*message)) return;
-    if (absl::Now() < next_heartbeat) continue;
-    v1::WorkerMessage heartbeat;
-    heartbeat.mutable_heartbeat()->set_sent_ns(options_.clock ? options_.clock() : 0);
-    if (!stream.Write(heartbeat)) return;
-    NoteHeartbeat();
-    next_heartbeat = absl::Now() + options_.heartbeat_every;
+    const absl::Time now = absl::Now();
+    const bool shares = !messages.empty() && !messages.front().has_ends();
+    const bool heartbeat = now >= next_heartbeat || (shares && options_.times.TakesHeartbeat(now, next_heartbeat));
+    if (!Write(stream, std::move(messages), heartbeat)) return;
+    if (heartbeat) next_heartbeat = absl::Now() + options_.heartbeat_every;
   }
   v1::WorkerMessage goodbye;
   goodbye.mutable_goodbye();
   stream.Write(goodbye);
 }
 
-void Session::NoteHeartbeat() {
-  absl::MutexLock lock(&mutex_);
-  figures_.heartbeat = SteadyTime();
+bool Session::Write(Stream& stream, std::vector<v1::WorkerMessage> messages, bool heartbeat) {
+  if (heartbeat) messages.emplace_back().mutable_heartbeat()->set_sent_ns(options_.clock ? options_.clock() : 0);
+  if (messages.empty()) return true;
+  bool batches;
+  {
+    absl::MutexLock lock(&mutex_);
+    batches = batches_ && !messages.front().has_ends();
+    if (heartbeat) figures_.heartbeat = SteadyTime();
+  }
+  if (batches) return stream.Write(InOne(std::move(messages)));
+  return std::all_of(messages.begin(), messages.end(), [&](const auto& message) { return stream.Write(message); });
 }
 
 void Session::Read(Stream& stream) {
@@ -242,11 +267,12 @@ void Session::Read(Stream& stream) {
 }
 
 void Session::HandleCommand(const v1::WorkerCommand& command) {
+  for (const v1::WorkerCommand& one : command.batch().commands()) HandleCommand(one);
   {
     absl::MutexLock lock(&mutex_);
     figures_.heard = SteadyTime();
   }
-  if (command.has_welcome()) return HandleWelcome();
+  if (command.has_welcome()) return HandleWelcome(command.welcome());
   if (command.has_start()) return callbacks_.start_group(command.start());
   if (command.has_stop()) return callbacks_.stop_group(command.stop());
   if (command.has_launch()) return callbacks_.launch_part(command.launch());
@@ -257,13 +283,14 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   outbox_.Seen(command.seen().group(), command.seen().number());
 }
 
-void Session::HandleWelcome() {
+void Session::HandleWelcome(const v1::Welcome& welcome) {
   bool first;
   {
     absl::MutexLock lock(&mutex_);
     if (link_ == Link::kConnecting) link_ = Link::kWelcomed;
     first = !ever_welcomed_;
     ever_welcomed_ = true;
+    batches_ = welcome.takes_batches();
     ++figures_.welcomes;
   }
   options_.logger->info("coordinator {}: welcome", options_.coordinator);

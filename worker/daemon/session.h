@@ -1,8 +1,9 @@
 #ifndef HOOKE_WORKER_DAEMON_SESSION_H_
 #define HOOKE_WORKER_DAEMON_SESSION_H_
 
-// The worker's session with the coordinator, over one stream at a time. It sends hello, a heartbeat each second, events
-// and log lines, and receives commands. It reconnects until the coordinator refuses the worker for good. Events that
+// The worker's session with the coordinator, over one stream at a time. It sends hello, a heartbeat each second or a
+// little earlier, events and log lines, and receives commands. Several messages share a write if the coordinator takes
+// that. It reconnects until the coordinator refuses the worker for good. Events that
 // the coordinator has not stored are sent again, so neither a broken network nor a restart of the coordinator loses
 // any.
 //
@@ -36,6 +37,7 @@ struct SessionOptions {
   CallCredential credential;  // May be empty.
   v1::WorkerHello hello;      // All fields but `running`.
   absl::Duration heartbeat_every = absl::Seconds(1);
+  SendTimes times;
   absl::Duration welcome_within = absl::Seconds(10);
   // The first pause before reconnecting. It doubles with each failure in a row.
   absl::Duration backoff_min = absl::Milliseconds(200);
@@ -103,11 +105,16 @@ class Session {
   bool AwaitWelcome();
   bool AwaitDown();
   void WriteUntilBroken(Stream& stream);
-  void NoteHeartbeat();
+  // Waits until it is time to write.
+  void AwaitWork(bool announced, absl::Time next_heartbeat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Writes the messages, and a heartbeat behind them if `heartbeat`. False: the stream is broken.
+  bool Write(Stream& stream, std::vector<v1::WorkerMessage> messages, bool heartbeat);
   void Read(Stream& stream);
   void HandleCommand(const v1::WorkerCommand& command);
-  void HandleWelcome();
+  void HandleWelcome(const v1::Welcome& welcome);
   void HandleClock(const v1::ClockEcho& echo);
+  // Adds when the event happened, by the coordinator's clock, if that is known and of use.
+  void AddTime(v1::GroupEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddClock(v1::RankProfile& profile) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool is_ending();
   bool was_welcomed();
@@ -119,6 +126,7 @@ class Session {
   ClockOffset clock_offset_ ABSL_GUARDED_BY(mutex_);
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
   bool ever_welcomed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool batches_ ABSL_GUARDED_BY(mutex_) = false;    // The coordinator takes WorkerMessage.batch.
   SessionFigures figures_ ABSL_GUARDED_BY(mutex_);  // `connected` is not kept up to date.
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;       // AnnounceEnd was called.
   bool goodbye_ ABSL_GUARDED_BY(mutex_) = false;    // SayGoodbye was called.

@@ -35,6 +35,12 @@ v1::GroupEvent NoticeOf(const std::string& text) {
   return event;
 }
 
+v1::GroupEvent Progress(uint64_t step) {
+  v1::GroupEvent event;
+  event.mutable_report()->mutable_event()->mutable_progress()->set_step(step);
+  return event;
+}
+
 v1::GroupEvent Ended() {
   v1::GroupEvent event;
   event.mutable_ended()->set_ok(true);
@@ -111,6 +117,48 @@ TEST(SessionTest, Conversation) {
   EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
 
+// Progress that waits for company shares a message with what comes next, and arrives in order. Without company it comes
+// with the next heartbeat.
+TEST(SessionTest, ProgressSharesMessages) {
+  FakeCoordinator coordinator({});
+  TestSession test(coordinator.address());
+  ASSERT_TRUE(test.welcomed.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  test.session->AddEvent(Id(), Progress(1));
+  EXPECT_TRUE(coordinator.WaitFor(IsNumber(1)).has_event());
+  for (uint64_t number = 2; number < 200; number += 2) {
+    test.session->AddEvent(Id(), Progress(number));
+    test.session->AddEvent(Id(), NoticeOf("a"));
+    EXPECT_TRUE(coordinator.WaitFor(IsNumber(number + 1)).has_event());
+  }
+  EXPECT_GT(coordinator.batches(), 10);
+  uint64_t last = 0;
+  for (const v1::WorkerMessage& message : coordinator.received()) {
+    if (!message.has_event()) continue;
+    EXPECT_EQ(message.event().number(), last + 1);
+    last = message.event().number();
+  }
+  test.session->AddEvent(Id(), Progress(200));
+  EXPECT_TRUE(coordinator.WaitFor(IsNumber(200)).has_event());
+  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+}
+
+// A coordinator of an older version gets each message by itself.
+TEST(SessionTest, OlderCoordinator) {
+  FakeCoordinator::Options options;
+  options.batches = false;
+  FakeCoordinator coordinator(options);
+  TestSession test(coordinator.address());
+  ASSERT_TRUE(test.welcomed.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  for (uint64_t step = 1; step <= 20; ++step) {
+    test.session->AddEvent(Id(), Progress(step));
+    test.session->AddEvent(Id(), NoticeOf("a"));
+  }
+  test.session->AddEvent(Id(), Ended());
+  EXPECT_TRUE(coordinator.WaitFor(IsNumber(41)).event().has_ended());
+  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  EXPECT_EQ(coordinator.batches(), 0);
+}
+
 // The session adds the name of this machine's clock to a profile, and the clock's offset from the heartbeats' round
 // trips.
 TEST(SessionTest, AddsTheClockToProfiles) {
@@ -137,6 +185,34 @@ TEST(SessionTest, AddsTheClockToProfiles) {
   ASSERT_TRUE(profile.has_clock());
   EXPECT_NEAR(static_cast<double>(profile.clock().offset_ns()), 5e9 - static_cast<double>(sent), 1e6);
   EXPECT_GT(profile.clock().error_ns(), 0);
+}
+
+// A group's start and a rank's first step say when they happened, by the coordinator's clock. Without a round trip of a
+// heartbeat they do not.
+TEST(SessionTest, AddsTheTimeToStarts) {
+  FakeCoordinator coordinator({});
+  TestSession test(coordinator.address());
+  v1::GroupEvent started;
+  started.mutable_started()->set_launcher_pid(7);
+  test.session->AddEvent(Id(), started);
+  EXPECT_EQ(coordinator.WaitFor(IsNumber(1)).event().unix_us(), 0);
+  const int64_t sent =
+      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.heartbeat().sent_ns() > 0; })
+          .heartbeat()
+          .sent_ns();
+  v1::WorkerCommand echo;
+  echo.mutable_clock()->set_sent_ns(sent);
+  echo.mutable_clock()->set_unix_ns(5000000000);
+  ASSERT_TRUE(coordinator.Send(echo));
+  // This command arrives after the echo.
+  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
+  ASSERT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  v1::GroupEvent begun;
+  begun.mutable_report()->mutable_event()->mutable_begun()->add_spans();
+  test.session->AddEvent(Id(), begun);
+  test.session->AddEvent(Id(), NoticeOf("a"));
+  EXPECT_NEAR(static_cast<double>(coordinator.WaitFor(IsNumber(2)).event().unix_us()), 5e6, 1000);
+  EXPECT_EQ(coordinator.WaitFor(IsNumber(3)).event().unix_us(), 0);
 }
 
 // Events that were sent but not stored are sent again, with the same numbers, to a restarted coordinator. Hello names a

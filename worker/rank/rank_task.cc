@@ -234,8 +234,11 @@ absl::StatusOr<uint64_t> RunRankTask(const RankTask& task) {
         "start file: job.command: hooke-rank trains built-in models only; start the command itself, with HOOKE_START");
   }
   RankRun run(task);
+  task.reporter->BeginStart(v1::LifeSpan::DATA);
   if (absl::Status status = run.LoadData(); !status.ok()) return status;
+  task.reporter->BeginStart(v1::LifeSpan::MODEL);
   if (absl::Status status = run.BuildModel(); !status.ok()) return status;
+  task.reporter->BeginStart(v1::LifeSpan::JOINED);
   run.DialServers();
   if (absl::Status status = AwaitOthers(*task.group, task.start); !status.ok()) return status;
   return task.start.task() == v1::GroupStart::TRAIN ? run.Train() : run.EvaluateTheCenter();

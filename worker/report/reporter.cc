@@ -20,7 +20,8 @@ bool IsInStep(v1::RankProgress::Phase phase) {
 
 }  // namespace
 
-Reporter::Reporter(ReporterOptions options) : options_(std::move(options)), meter_(options_.clock()) {
+Reporter::Reporter(ReporterOptions options)
+    : options_(std::move(options)), meter_(options_.clock()), start_(std::move(options_.start)) {
   meter_.Enter(v1::RankProgress::STARTING, options_.clock());
   v1::RankEvent event;
   *event.mutable_hello() = options_.hello;
@@ -42,8 +43,15 @@ Reporter::~Reporter() {
 
 void Reporter::Enter(v1::RankProgress::Phase phase) {
   absl::MutexLock lock(&mutex_);
-  meter_.Enter(phase, options_.clock());
+  const absl::Time now = options_.clock();
+  meter_.Enter(phase, now);
+  if (!stepped_) start_.Enter(phase, now);
   if (options_.profile != nullptr) options_.profile->Enter({static_cast<uint32_t>(phase), IsInStep(phase), step_});
+}
+
+void Reporter::BeginStart(v1::LifeSpan::What what) {
+  absl::MutexLock lock(&mutex_);
+  start_.Begin(what, options_.clock());
 }
 
 void Reporter::SetPlan(const ProgressMeter::Plan& plan) {
@@ -55,7 +63,14 @@ void Reporter::SetPlan(const ProgressMeter::Plan& plan) {
 void Reporter::ReportStep(const StepDone& step) {
   absl::MutexLock lock(&mutex_);
   step_ = step.step;
-  meter_.ReportStep(step, options_.clock());
+  const absl::Time now = options_.clock();
+  meter_.ReportStep(step, now);
+  if (std::exchange(stepped_, true) || options_.hello.rank() != 0) return;
+  // People wait for the first step, so it does not wait for the next progress.
+  Push(ProgressEvent());
+  v1::RankEvent event;
+  *event.mutable_begun() = start_.End(now);
+  Push(std::move(event));
 }
 
 void Reporter::AddExchange(bool ok) {
@@ -154,6 +169,10 @@ void Reporter::QueueLast(v1::RankEvent event) {
 
 void Reporter::Queue(v1::RankEvent event) {
   absl::MutexLock lock(&mutex_);
+  Push(std::move(event));
+}
+
+void Reporter::Push(v1::RankEvent event) {
   queue_.push_back(std::move(event));
   if (queue_.size() <= kMostQueued) return;
   auto notice = std::find_if(queue_.begin(), queue_.end(), [](const v1::RankEvent& e) { return e.has_notice(); });

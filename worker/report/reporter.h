@@ -24,6 +24,7 @@
 #include "proto/worker.pb.h"
 #include "worker/report/event_sink.h"
 #include "worker/report/progress_meter.h"
+#include "worker/report/start_spans.h"
 
 namespace hooke {
 
@@ -39,6 +40,8 @@ struct ReporterOptions {
   absl::Duration profile_interval = absl::Seconds(5);
   absl::Duration profile_interval_max = absl::Seconds(30);
   std::function<absl::Time()> clock = absl::Now;
+  // What the rank has done so far. Rank 0 reports how it came to its first step.
+  StartSpans start = {};
 };
 
 class Reporter {
@@ -51,6 +54,8 @@ class Reporter {
   Reporter& operator=(const Reporter&) = delete;
 
   void Enter(v1::RankProgress::Phase phase);
+  // Begins a part of the time before the first step that phases do not tell apart.
+  void BeginStart(v1::LifeSpan::What what);
   void SetPlan(const ProgressMeter::Plan& plan);
   void ReportStep(const StepDone& step);
   void AddExchange(bool ok);
@@ -82,6 +87,7 @@ class Reporter {
  private:
   void Run();
   void Queue(v1::RankEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Push(v1::RankEvent event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void QueueLast(v1::RankEvent event);
   v1::RankEvent ProgressEvent() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns nullopt before the first collective.
@@ -92,6 +98,8 @@ class Reporter {
   mutable absl::Mutex mutex_;
   ProgressMeter meter_ ABSL_GUARDED_BY(mutex_);
   uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;  // The last completed step.
+  StartSpans start_ ABSL_GUARDED_BY(mutex_);
+  bool stepped_ ABSL_GUARDED_BY(mutex_) = false;  // The first step of this process is done.
   std::deque<v1::RankEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -21,6 +21,7 @@
 namespace hooke {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(20);
@@ -223,6 +224,42 @@ TEST(ReporterTest, JsonLines) {
   }
   EXPECT_THAT(out.str(), HasSubstr("\"progress\":{\"step\":\"5\""));
   EXPECT_THAT(out.str(), HasSubstr("{\"done\":{\"step\":\"5\"}}\n"));
+}
+
+// Rank 0 reports how it came to its first step, once and at once, behind a progress that has the step. Other ranks do
+// not.
+TEST(ReporterTest, TellsHowItBegan) {
+  FakeDaemon daemon;
+  for (const uint32_t rank : {0u, 3u}) {
+    ReporterOptions options = Options(DialDaemon(daemon.socket(), [](const std::string&) {}), absl::Hours(1));
+    options.hello.set_rank(rank);
+    options.start.Begin(v1::LifeSpan::LOADED, absl::Now() - absl::Seconds(1));
+    Reporter reporter(std::move(options));
+    reporter.BeginStart(v1::LifeSpan::DATA);
+    reporter.Enter(v1::RankProgress::ATTACHING);
+    reporter.Enter(v1::RankProgress::COMPUTE);
+    for (uint64_t step = 1; step <= 3; ++step) {
+      reporter.ReportStep({.step = step, .epoch = 0.5, .loss = 1.5f, .samples = 64});
+      if (step == 1 && rank == 0) daemon.Await(v1::RankEvent::kBegun, 1);
+    }
+    reporter.Done(3);
+  }
+  daemon.Await(v1::RankEvent::kDone, 2);
+  std::vector<int> kinds;
+  for (const v1::RankEvent& event : daemon.All()) kinds.push_back(event.event_case());
+  EXPECT_THAT(kinds, ElementsAre(v1::RankEvent::kHello, v1::RankEvent::kProgress, v1::RankEvent::kBegun,
+                                 v1::RankEvent::kProgress, v1::RankEvent::kDone, v1::RankEvent::kHello,
+                                 v1::RankEvent::kProgress, v1::RankEvent::kDone));
+  const std::vector<v1::RankEvent> all = daemon.All();
+  EXPECT_EQ(all.at(1).progress().step(), 1u);
+  const auto& spans = all.at(2).begun().spans();
+  ASSERT_EQ(spans.size(), 4);
+  EXPECT_EQ(spans[0].what(), v1::LifeSpan::LOADED);
+  EXPECT_GE(spans[0].duration_us(), 1000000u);
+  EXPECT_EQ(spans[1].what(), v1::LifeSpan::DATA);
+  EXPECT_EQ(spans[2].what(), v1::LifeSpan::ATTACHED);
+  EXPECT_EQ(spans[3].what(), v1::LifeSpan::FIRST_STEP);
+  EXPECT_EQ(spans[3].ago_us(), spans[3].duration_us());
 }
 
 // A profile is sent once there has been a collective, and again before the end. The profile counts the phases of a step

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "clocks/process_age.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "mpi_group/profile/profiled_group.h"
@@ -111,7 +113,14 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const v1::GroupS
 
 RankProcess::~RankProcess() = default;
 
+void RankProcess::NoteStart() {
+  const absl::Time now = absl::Now();
+  start_spans_.Begin(v1::LifeSpan::LOADED, now - ProcessAge());
+  start_spans_.Begin(v1::LifeSpan::JOINED, now);
+}
+
 absl::Status RankProcess::Join() {
+  NoteStart();
   if (!start_.daemon_socket().empty()) LeaveSigtermToWorker();
   if (options_.mpi) {
     absl::StatusOr<std::unique_ptr<MpiSession>> session = MpiSession::Start(SessionOptions(start_));
@@ -150,6 +159,7 @@ std::unique_ptr<Reporter> RankProcess::MakeReporter() {
   reporter.hello.set_rank(static_cast<uint32_t>(rank()));
   reporter.hello.set_ranks(static_cast<uint32_t>(size()));
   reporter.hello.set_pid(getpid());
+  reporter.start = start_spans_;
   if (start_.daemon_socket().empty()) {
     if (rank() == 0) reporter.sinks.push_back(MakeLogSink(logger_));
   } else {

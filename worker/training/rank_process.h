@@ -17,6 +17,7 @@
 #include "proto/worker.pb.h"
 #include "worker/report/event_sink.h"
 #include "worker/report/reporter.h"
+#include "worker/report/start_spans.h"
 
 namespace hooke {
 
@@ -63,6 +64,8 @@ class RankProcess {
  private:
   RankProcess(const v1::GroupStart& start, RankProcessOptions options) : start_(start), options_(std::move(options)) {}
 
+  // Sets `start_spans_` to what the process has done so far.
+  void NoteStart();
   absl::Status Join();
   absl::StatusOr<std::unique_ptr<Group>> MakeGroup();
   std::unique_ptr<Reporter> MakeReporter();
@@ -73,6 +76,7 @@ class RankProcess {
   const RankProcessOptions options_;
   std::shared_ptr<spdlog::logger> logger_;
   std::unique_ptr<MpiSession> session_;  // Null without MPI.
+  StartSpans start_spans_;
   std::shared_ptr<ProfileRecorder> profile_;
   std::unique_ptr<Reporter> reporter_;
   std::unique_ptr<Group> group_;

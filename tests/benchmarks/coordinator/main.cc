@@ -37,6 +37,7 @@ int Run(const LoadOptions& options, absl::Duration warm_up, absl::Duration lengt
                                        {"progress", result->sent.progress},
                                        {"profiles", result->sent.profiles},
                                        {"heartbeats", result->sent.heartbeats},
+                                       {"writes", result->sent.writes},
                                        {"late_ms", result->sent.late_ms_max},
                                        {"statuses", result->statuses},
                                        {"list_ms", result->list_ms}};

@@ -25,6 +25,8 @@ v1::RankProgress ProgressAt(uint64_t step, absl::Duration since_start) {
   progress.set_exchange_seconds(0.05 * seconds);
   progress.set_exchanges(step / 16);
   progress.set_overlapped_seconds(0.1 * seconds);
+  progress.set_exchanged_step(step / 16 * 16);
+  progress.set_center_distance(0.01 + 0.0001 * static_cast<double>(step % 7));
   return progress;
 }
 
@@ -83,6 +85,7 @@ void Sent::Add(const Sent& other) {
   progress += other.progress;
   profiles += other.profiles;
   heartbeats += other.heartbeats;
+  writes += other.writes;
   late_ms_max = std::max(late_ms_max, other.late_ms_max);
 }
 

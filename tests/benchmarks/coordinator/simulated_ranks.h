@@ -23,6 +23,7 @@ struct Sent {
   uint64_t progress = 0;      // The part that they pass on.
   uint64_t profiles = 0;
   uint64_t heartbeats = 0;
+  uint64_t writes = 0;     // Messages on the streams; each has one or more of those above.
   double late_ms_max = 0;  // The longest time from when a report was due until it was made.
 
   void Add(const Sent& other);

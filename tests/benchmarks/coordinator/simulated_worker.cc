@@ -39,6 +39,7 @@ void SimulatedWorker::Start() {
   hello->set_site("benchmark");
   hello->set_slots(options_.slots);
   hello->set_version("0.0.0");
+  hello->set_takes_batches(true);
   {
     absl::MutexLock lock(&mutex_);
     next_heartbeat_ = SteadyTime() + options_.shift * kHeartbeatEvery;
@@ -57,10 +58,6 @@ bool SimulatedWorker::welcomed() {
 void SimulatedWorker::Tick(absl::Time now, bool quiet) {
   {
     absl::MutexLock lock(&mutex_);
-    if (now >= next_heartbeat_) {
-      heartbeat_due_ = true;
-      next_heartbeat_ = std::max(next_heartbeat_ + kHeartbeatEvery, now);
-    }
     for (Group& group : groups_) {
       if (quiet) break;
       for (v1::GroupEvent& event : group.ranks.Due(now, sent_)) outbox_.AddEvent(group.id, std::move(event));
@@ -125,6 +122,8 @@ void SimulatedWorker::OnDone(const grpc::Status& status) {
 void SimulatedWorker::Obey(const v1::WorkerCommand& command) {
   if (command.has_welcome()) {
     welcomed_ = true;
+  } else if (command.has_batch()) {
+    for (const v1::WorkerCommand& one : command.batch().commands()) Obey(one);
   } else if (command.has_seen()) {
     outbox_.Seen(command.seen().group(), command.seen().number());
   } else if (command.has_start()) {
@@ -147,19 +146,28 @@ void SimulatedWorker::Obey(const v1::WorkerCommand& command) {
   }
 }
 
+std::vector<v1::WorkerMessage> SimulatedWorker::TakeDue(absl::Time now) {
+  const SendTimes times;
+  if (!waits_since_.has_value() && outbox_.HasNext()) waits_since_ = now;
+  if (now < times.SendAt(outbox_.HasUrgent(), waits_since_, next_heartbeat_)) return {};
+  std::vector<v1::WorkerMessage> messages = outbox_.TakeSome();
+  waits_since_.reset();
+  if (outbox_.HasNext()) waits_since_ = absl::InfinitePast();  // There are more than one write takes.
+  if (now < next_heartbeat_ && (messages.empty() || !times.TakesHeartbeat(now, next_heartbeat_))) return messages;
+  messages.emplace_back().mutable_heartbeat()->set_sent_ns(absl::ToUnixNanos(now));
+  next_heartbeat_ = now + kHeartbeatEvery;
+  ++sent_.heartbeats;
+  return messages;
+}
+
 void SimulatedWorker::Pump() {
   {
     absl::MutexLock lock(&mutex_);
     if (writing_) return;
-    if (std::optional<v1::WorkerMessage> next = outbox_.TakeNext(); next.has_value()) {
-      written_ = *std::move(next);
-    } else if (heartbeat_due_) {
-      heartbeat_due_ = false;
-      ++sent_.heartbeats;
-      written_.mutable_heartbeat()->set_sent_ns(absl::ToUnixNanos(SteadyTime()));
-    } else {
-      return;
-    }
+    std::vector<v1::WorkerMessage> messages = TakeDue(SteadyTime());
+    if (messages.empty()) return;
+    ++sent_.writes;
+    written_ = InOne(std::move(messages));
     writing_ = true;
   }
   StartWrite(&written_);

@@ -2,8 +2,8 @@
 #define HOOKE_TESTS_BENCHMARKS_COORDINATOR_SIMULATED_WORKER_H_
 
 // A worker daemon without processes: one real stream to the coordinator, on a connection of its own. It takes every
-// start, and its ranks report as real ones do (simulated_ranks.h). Messages go through the daemon's own Outbox, each in
-// a write of its own, as worker/daemon/session.cc sends them.
+// start, and its ranks report as real ones do (simulated_ranks.h). Messages go through the daemon's own Outbox, and
+// share writes by its SendTimes, as worker/daemon/session.cc sends them.
 //
 // gRPC's threads call the reactions. Call Start first. Then any thread may call the other methods, but only one thread
 // calls Tick.
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,9 @@ class SimulatedWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, 
   void OnDone(const grpc::Status& status) override;
 
   void Obey(const v1::WorkerCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Begins the next write, if there is something to send and no write under way.
+  // Begins the next write, if it is due and no write is under way.
   void Pump();
+  std::vector<v1::WorkerMessage> TakeDue(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SimulatedWorkerOptions options_;
   grpc::ClientContext context_;
@@ -81,8 +83,8 @@ class SimulatedWorker final : public grpc::ClientBidiReactor<v1::WorkerMessage, 
   Outbox outbox_ ABSL_GUARDED_BY(mutex_){OutboxOptions()};
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_heartbeat_ ABSL_GUARDED_BY(mutex_);
-  bool heartbeat_due_ ABSL_GUARDED_BY(mutex_) = false;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = true;  // The hello is the first write.
+  std::optional<absl::Time> waits_since_ ABSL_GUARDED_BY(mutex_);  // When the oldest message began to wait.
+  bool writing_ ABSL_GUARDED_BY(mutex_) = true;                    // The hello is the first write.
   bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;
   Sent sent_ ABSL_GUARDED_BY(mutex_);
   absl::Status status_ ABSL_GUARDED_BY(mutex_);

@@ -1,0 +1,56 @@
+#include "worker/report/start_spans.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace hooke {
+namespace {
+
+constexpr size_t kSpansMax = 16;  // The limit that RankBegun (proto/worker.proto) states.
+
+uint64_t Microseconds(absl::Duration time) {
+  return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Microseconds(time), 0));
+}
+
+}  // namespace
+
+void StartSpans::Begin(v1::LifeSpan::What what, absl::Time now) {
+  if (!spans_.empty()) {
+    if (spans_.back().what == what || spans_.back().what == v1::LifeSpan::FIRST_STEP) return;
+    // A clock that was set back must not make spans overlap.
+    now = std::max(now, spans_.back().begin);
+  }
+  // Only a program that does the same things again and again has so many. Its first step still has room.
+  if (spans_.size() + 1 >= kSpansMax && what != v1::LifeSpan::FIRST_STEP) return;
+  spans_.push_back({what, now});
+}
+
+void StartSpans::Enter(v1::RankProgress::Phase phase, absl::Time now) {
+  switch (phase) {
+    case v1::RankProgress::STARTING:
+      return Begin(v1::LifeSpan::PROGRAM, now);
+    case v1::RankProgress::ATTACHING:
+      return Begin(v1::LifeSpan::ATTACHED, now);
+    case v1::RankProgress::COMPUTE:
+    case v1::RankProgress::COLLECTIVE:
+    case v1::RankProgress::EXCHANGE:
+      return Begin(v1::LifeSpan::FIRST_STEP, now);
+    default:
+      return;
+  }
+}
+
+v1::RankBegun StartSpans::End(absl::Time now) const {
+  v1::RankBegun begun;
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    const uint64_t ago = Microseconds(now - spans_[i].begin);
+    const uint64_t end_ago = i + 1 < spans_.size() ? Microseconds(now - spans_[i + 1].begin) : 0;
+    v1::RankSpan* span = begun.add_spans();
+    span->set_what(spans_[i].what);
+    span->set_ago_us(ago);
+    span->set_duration_us(ago - std::min(end_ago, ago));
+  }
+  return begun;
+}
+
+}  // namespace hooke

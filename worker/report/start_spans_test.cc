@@ -1,0 +1,66 @@
+#include "worker/report/start_spans.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hooke {
+namespace {
+
+using ::testing::ElementsAre;
+
+absl::Time At(int64_t us) { return absl::FromUnixMicros(1000000 + us); }
+
+// Returns "DATA 100 ago, 50 long" for each span.
+std::vector<std::string> Texts(const v1::RankBegun& begun) {
+  std::vector<std::string> texts;
+  for (const v1::RankSpan& span : begun.spans()) {
+    texts.push_back(
+        absl::StrCat(v1::LifeSpan::What_Name(span.what()), " ", span.ago_us(), " ago, ", span.duration_us(), " long"));
+  }
+  return texts;
+}
+
+// The built-in trainer's way to its first step. Each span ends where the next one begins.
+TEST(StartSpansTest, WholeWay) {
+  StartSpans spans;
+  spans.Begin(v1::LifeSpan::LOADED, At(0));
+  spans.Begin(v1::LifeSpan::JOINED, At(100));
+  spans.Begin(v1::LifeSpan::DATA, At(150));
+  spans.Enter(v1::RankProgress::ATTACHING, At(200));
+  spans.Enter(v1::RankProgress::COMPUTE, At(300));
+  spans.Enter(v1::RankProgress::COLLECTIVE, At(310));
+  spans.Enter(v1::RankProgress::COMPUTE, At(320));
+  EXPECT_THAT(Texts(spans.End(At(340))),
+              ElementsAre("LOADED 340 ago, 100 long", "JOINED 240 ago, 50 long", "DATA 190 ago, 50 long",
+                          "ATTACHED 140 ago, 100 long", "FIRST_STEP 40 ago, 40 long"));
+}
+
+// After the first step has begun, phases change nothing. A clock that was set back gives empty spans, none that
+// overlap.
+TEST(StartSpansTest, NoSecondFirstStep) {
+  StartSpans spans;
+  spans.Enter(v1::RankProgress::STARTING, At(100));
+  spans.Enter(v1::RankProgress::ATTACHING, At(50));
+  spans.Enter(v1::RankProgress::COMPUTE, At(200));
+  spans.Enter(v1::RankProgress::ATTACHING, At(210));
+  spans.Enter(v1::RankProgress::EVALUATING, At(220));
+  EXPECT_THAT(Texts(spans.End(At(300))),
+              ElementsAre("PROGRAM 200 ago, 0 long", "ATTACHED 200 ago, 100 long", "FIRST_STEP 100 ago, 100 long"));
+}
+
+// A program that goes back and forth has a bounded report, which still ends with the first step.
+TEST(StartSpansTest, IsBounded) {
+  StartSpans spans;
+  for (int i = 0; i < 100; ++i) spans.Begin(i % 2 == 0 ? v1::LifeSpan::DATA : v1::LifeSpan::MODEL, At(i));
+  spans.Enter(v1::RankProgress::COMPUTE, At(200));
+  const v1::RankBegun begun = spans.End(At(300));
+  EXPECT_EQ(begun.spans_size(), 16);
+  EXPECT_EQ(begun.spans(15).what(), v1::LifeSpan::FIRST_STEP);
+}
+
+}  // namespace
+}  // namespace hooke
