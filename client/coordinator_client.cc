@@ -2,64 +2,23 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "job/near_name.h"
-#include "wire/channel.h"
+#include "wire/calls/connection_failure.h"
+#include "wire/calls/patient_channel.h"
 #include "wire/grpc_status.h"
 #include "wire/random_hex.h"
 
 namespace hooke {
 namespace {
 
-constexpr int kBytesMax = 64 << 20;
-
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }
 
 }  // namespace
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClusterToken& token) {
-  grpc::ChannelArguments arguments;
-  // We never reach the nodes of a cluster through a web proxy.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // A restarted coordinator is back within seconds, but gRPC's default backoff grows to two minutes. An attempt to
-  // connect may take as long as gRPC likes: a call waits for a busy coordinator until its own limit.
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // gRPC would share one connection between channels to one address, but each stream needs its own.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(kBytesMax);
-  return OpenChannel(address, arguments, token.ForCalls());
-}
-
-std::string ConnectionTrouble(const std::string& message) {
-  for (const absl::string_view before : {"Failed to connect to remote host: ", "last error: "}) {
-    const size_t found = message.rfind(before.data(), std::string::npos, before.size());
-    if (found != std::string::npos) return message.substr(found + before.size());
-  }
-  return message;
-}
-
-bool IsConnectionFailure(absl::string_view message) {
-  // gRPC uses the same code for its own failures and for a server's UNAVAILABLE. Only the words of the message tell
-  // them apart.
-  static constexpr absl::string_view kWords[] = {
-      "failed to connect", "connection refused", "connection reset", "connection timed out",
-      "socket closed",     "broken pipe",        "goaway",           "endpoint read",
-      "transport closed",  "keepalive",          "ping timeout",     "dns resolution",
-      "no route to host",  "network is unreach", "no answer within", "recvmsg",
-      "sendmsg",           "server shutdown",    "stream removed",   "name resolution",
-      "empty address",     "connect deadline",   "subchannel",       "connection attempt"};
-  const std::string lower = absl::AsciiStrToLower(message);
-  return message.empty() ||
-         absl::c_any_of(kWords, [&](absl::string_view word) { return absl::StrContains(lower, word); });
-}
 
 CoordinatorClient::CoordinatorClient(std::string address, ClusterToken token,
                                      const std::shared_ptr<grpc::Channel>& channel)

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/files/collect_files.h"
 #include "proto/coordinator.grpc.pb.h"
@@ -98,15 +97,6 @@ class CoordinatorClient {
   absl::Duration call_limit_ = absl::Seconds(20);
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 };
-
-// Makes a channel for this program's clients: no proxy, large messages allowed, quick to reconnect.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const ClusterToken& token);
-
-// True if the message of an UNAVAILABLE error comes from gRPC, about a connection. False if it is the server's answer.
-bool IsConnectionFailure(absl::string_view message);
-
-// Shortens gRPC's message about a failed connection to the reason, such as "Connection refused".
-std::string ConnectionTrouble(const std::string& message);
 
 }  // namespace hooke
 

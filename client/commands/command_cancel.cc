@@ -1,7 +1,8 @@
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
-#include "client/text/job_text.h"
 #include "client/text/listing.h"
+#include "client/text/terminal_text.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {

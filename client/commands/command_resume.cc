@@ -1,8 +1,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
-#include "client/text/job_text.h"
 #include "client/text/listing.h"
+#include "client/text/terminal_text.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {

@@ -18,6 +18,7 @@
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "job/metric.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {
@@ -34,8 +35,6 @@ std::string Counted(uint32_t count, absl::string_view what) {
 }
 
 }  // namespace
-
-std::string JobStateText(v1::JobState state) { return Lower(v1::JobState_Name(state), "JOB_STATE_"); }
 
 std::string GroupStateText(v1::GroupState state) { return Lower(v1::GroupState_Name(state), "GROUP_STATE_"); }
 

@@ -14,7 +14,6 @@
 
 namespace hooke {
 
-std::string JobStateText(v1::JobState state);      // Example: "running".
 std::string GroupStateText(v1::GroupState state);  // Example: "running".
 
 // Examples: "0:42", "1:02:03". A negative duration gives "0:00".

@@ -124,8 +124,6 @@ TEST(JobTextTest, WordsAndNumbers) {
   EXPECT_EQ(DurationText(absl::Seconds(3723)), "1:02:03");
   EXPECT_EQ(DurationText(absl::Seconds(-5)), "0:00");
   EXPECT_EQ(PercentText(0.90123), "90.12 %");
-  EXPECT_EQ(JobStateText(v1::JOB_STATE_EVALUATING), "evaluating");
-  EXPECT_EQ(JobStateText(static_cast<v1::JobState>(99)), "unknown");
   EXPECT_EQ(GroupStateText(static_cast<v1::GroupState>(99)), "unknown");
 }
 

@@ -16,6 +16,7 @@
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "job/metric.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {

@@ -13,6 +13,7 @@
 #include "client/text/terminal_text.h"
 #include "client/text/time_text.h"
 #include "job/job_state.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {

@@ -12,6 +12,7 @@
 #include "client/text/time_text.h"
 #include "job/job_state.h"
 #include "job/metric.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {

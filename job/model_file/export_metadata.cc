@@ -1,4 +1,4 @@
-#include "client/export/export_metadata.h"
+#include "job/model_file/export_metadata.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/text/job_text.h"
 #include "job/command.h"
 #include "job/group_kinds.h"
+#include "job/state_word.h"
 #include "wire/model_metadata.h"
 
 namespace hooke {

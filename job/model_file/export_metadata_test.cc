@@ -1,4 +1,4 @@
-#include "client/export/export_metadata.h"
+#include "job/model_file/export_metadata.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,6 @@
 #include <map>
 #include <string>
 #include <tuple>
-
-#include "client/fake_servers.h"
 
 namespace hooke {
 namespace {
@@ -17,6 +15,19 @@ using ::testing::IsSupersetOf;
 using ::testing::Key;
 using ::testing::Not;
 using ::testing::Pair;
+
+v1::JobStatus SucceededJob(const std::string& job_id) {
+  v1::JobStatus job;
+  job.set_job_id(job_id);
+  job.set_state(v1::JOB_STATE_SUCCEEDED);
+  job.mutable_spec()->mutable_model()->set_name("lenet");
+  job.mutable_spec()->mutable_train()->set_batch_size(64);
+  job.mutable_spec()->mutable_groups()->set_count(2);
+  job.mutable_spec()->mutable_groups()->set_ranks(2);
+  job.mutable_spec()->mutable_averaging()->set_rule(v1::AveragingSpec::ELASTIC);
+  job.mutable_center()->set_accuracy(0.9012);
+  return job;
+}
 
 std::map<std::string, std::string> Texts(const v1::JobStatus& job, const v1::Layout& layout) {
   const Metadata metadata = ExportMetadata(job, layout);
@@ -121,7 +132,7 @@ TEST(ExportMetadata, CountsStepsAndExchanges) {
 
 // If a job has no description and no evaluation, the metadata leave out the facts that come from these.
 TEST(ExportMetadata, LeavesOutWhatIsNotKnown) {
-  v1::JobStatus job = RunningJob("fashion-1");
+  v1::JobStatus job = SucceededJob("fashion-1");
   job.clear_center();
   const std::map<std::string, std::string> texts = Texts(job, {});
   EXPECT_EQ(texts.at("architecture"), job.spec().model().name());

@@ -1,10 +1,10 @@
-#ifndef HOOKE_CLIENT_EXPORT_EXPORT_METADATA_H_
-#define HOOKE_CLIENT_EXPORT_EXPORT_METADATA_H_
+#ifndef HOOKE_JOB_MODEL_FILE_EXPORT_METADATA_H_
+#define HOOKE_JOB_MODEL_FILE_EXPORT_METADATA_H_
 
 // The metadata of an exported file: facts about the model and the job that trained it. docs/export.md lists the keys.
 // Pure.
 
-#include "client/export/safetensors.h"
+#include "job/model_file/safetensors_header.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"
 
@@ -16,4 +16,4 @@ Metadata ExportMetadata(const v1::JobStatus& job, const v1::Layout& layout);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_EXPORT_EXPORT_METADATA_H_
+#endif  // HOOKE_JOB_MODEL_FILE_EXPORT_METADATA_H_

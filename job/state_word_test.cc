@@ -1,0 +1,15 @@
+#include "job/state_word.h"
+
+#include <gtest/gtest.h>
+
+namespace hooke {
+namespace {
+
+// A state has a word, and one of a newer coordinator has none.
+TEST(StateWordTest, HasAWord) {
+  EXPECT_EQ(JobStateText(v1::JOB_STATE_EVALUATING), "evaluating");
+  EXPECT_EQ(JobStateText(static_cast<v1::JobState>(99)), "unknown");
+}
+
+}  // namespace
+}  // namespace hooke
