@@ -31,7 +31,7 @@ grpc::Status FakeCoordinator::WorkerSession(grpc::ServerContext*, Stream* stream
     if (message.has_hello()) {
       if (!options_.refuse.ok()) return options_.refuse;
       if (!options_.welcome) continue;
-      answer.mutable_welcome();
+      answer.mutable_welcome()->set_lease_ms(options_.lease_ms);
     } else if (message.has_event() && options_.ack) {
       *answer.mutable_seen()->mutable_group() = message.event().group();
       answer.mutable_seen()->set_number(message.event().number());
