@@ -110,7 +110,7 @@ class Schedulers:
         self._new = 0  # Those before this index are where the group is.
         self._states: List[Any] = []
         self._at_states = {"step": 0, "epoch": 0}  # How often schedulers of each kind had been stepped then.
-        self._anew = False  # The states are of an earlier generation.
+        self._anew = False  # The states are of an earlier generation, or of a later step than the one at which the group goes on.
 
     def add(self, scheduler, per: str) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
@@ -124,7 +124,8 @@ class Schedulers:
         self._states, self._at_states = states, {"step": steps, "epoch": epochs}
 
     def begin_anew(self, states: List[Any]) -> None:
-        """Takes the states of an earlier generation. They have the length that training had for the groups of that time.
+        """Takes states that are of no step before this start: schedulers cannot go back, and those of an earlier generation
+        have the length that training had for the groups of that time.
 
         So schedulers begin anew, as they do in a new group, and the options of their optimizers, too. Only one that
         steps by a measure goes on with its state, and with the options that the optimizer has restored.
@@ -138,6 +139,8 @@ class Schedulers:
 
     def catch_up(self, steps: int, epochs: int) -> None:
         """Brings new schedulers to where the group goes on: by their state, if there is one of a step before, and by stepping."""
+        if not self._anew and self._at_states["step"] > steps:  # A server went back to its snapshot.
+            self.begin_anew(self._states)
         for index in range(self._new, len(self._all)):
             scheduler, per, _ = self._all[index]
             behind = {"step": steps, "epoch": epochs}[per]
@@ -145,7 +148,7 @@ class Schedulers:
                 behind = 0
                 if index < len(self._states):
                     scheduler.load_state_dict(self._states[index])
-            elif index < len(self._states) and not self._anew and self._at_states["step"] <= steps:
+            elif index < len(self._states) and not self._anew:
                 scheduler.load_state_dict(self._states[index])
                 behind -= self._at_states[per]
             _step(scheduler, behind)

@@ -303,6 +303,18 @@ class State(unittest.TestCase):
         self.assertEqual((seen["steps"], scheduler.last_epoch), (2, 5))
         self.assertEqual(optimizer.param_groups[0]["lr"], 0.5**6)
 
+    def test_an_earlier_step_than_the_state(self):
+        """A server went back to its snapshot, and the state is of a later step. The scheduler goes on at the center's step. So does the learning rate, which
+        came back with the optimizer. The script's own object is as it was kept."""
+        job, native, *objects = self.start(due_after=[4])
+        job.begin()
+        self.steps(5, *objects)
+        job, _, model, optimizer, scheduler, seen = self.start(kept=(next(iter(native.saved.values())), 4), first_step=1)
+        job.begin()
+        self.assertEqual((seen["steps"], scheduler.last_epoch, optimizer.param_groups[0]["lr"]), (4, 1, 0.5**2))
+        self.steps(2, model, optimizer, scheduler, seen)
+        self.assertEqual((scheduler.last_epoch, optimizer.param_groups[0]["lr"]), (3, 0.5**4))
+
     def test_evaluation_draws_no_numbers_of_training(self):
         job, _, *_ = self.start()
         torch.manual_seed(9)

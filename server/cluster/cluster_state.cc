@@ -254,6 +254,7 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   NoteCause(live, group, decision);
   live.retry_at = now.steady + decision.wait;
   PlaceSoon();
+  live.cut_off.reset();
   live.silences.clear();
   live.held.reset();
   if (group.parts.size() > 1) StopParts(job, group, absl::StrCat("the group ended: ", decision.reason));

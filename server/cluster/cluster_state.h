@@ -21,6 +21,7 @@
 // - cluster_state_scale.cc: jobs whose number of groups changes.
 // - cluster_state_resize.cc: jobs whose number of groups follows the room.
 // - cluster_state_avoid.cc: workers on which groups die.
+// - cluster_state_back.cc: groups that were given up with their worker, which comes back.
 // - cluster_state_stragglers.cc: groups that are slower than their peers.
 // - cluster_state_sites.cc: sites that get their workers from a batch system.
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
@@ -250,6 +251,16 @@ class ClusterState {
   void NoteCause(LiveGroup& live, GroupRecord& group, const GroupDecision& decision);
   static void KeepLine(LiveGroup& live, absl::string_view line);
 
+  // cluster_state_back.cc
+  // Loses a group whose worker may still run it.
+  void GiveUp(Job& job, GroupRecord& group, const std::string& why, Instant now);
+  // Lets a group that was given up go on where it ran.
+  void TakeBack(Job& job, GroupRecord& group, const Worker& worker, Instant now);
+  // Notes that the group, which was given up, does not run any more.
+  void NoteNotRunning(Job& job, const GroupRecord& group);
+  // Lets groups wait for their workers that were lost, because a lost worker of the same site has come back.
+  void AwaitOthers(const Worker& back, Instant now);
+
   // cluster_state_workers.cc
   Worker* WorkerOf(SessionId session);
   void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
@@ -284,7 +295,9 @@ class ClusterState {
   absl::Duration NextCheckOf(const Worker& worker) const;
   void CheckServers(Instant now);
   void WorkerSilent(Worker& worker, Instant now);
-  void LoseWorker(Worker& worker, const std::string& why, Instant now);
+  enum class Groups { kHaveEnded, kMayLive };
+  // `groups` says whether the worker's groups may still run.
+  void LoseWorker(Worker& worker, const std::string& why, Groups groups, Instant now);
   void ServerSilent(const std::string& key, Server& server, Instant now);
   void ServerAnswers(const std::string& key, Server& server, Instant now);
   void AddSilence(Job& job, const GroupRecord& group, const std::string& what, Instant since);

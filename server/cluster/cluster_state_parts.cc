@@ -67,6 +67,7 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
     first_rank += part.ranks;
   }
   LiveGroup& live = job.live[group.group];
+  live.cut_off.reset();
   live.progress.Clear();
   live.has_progress = false;
   live.absent.clear();

@@ -176,6 +176,8 @@ void ClusterState::MoveShard(Job& job, JobServer& shard, const Server& server, I
 void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) {
   if (job.record.spec.averaging().rule() == v1::AveragingSpec::NONE) return;
   for (GroupRecord& group : job.record.groups) {
+    // One that is cut off does not go on either.
+    job.live[group.group].cut_off.reset();
     if (!IsPlaced(group.state)) continue;
     StopParts(job, group, why);
     group.state = v1::GROUP_STATE_WAITING;

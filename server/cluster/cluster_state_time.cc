@@ -154,7 +154,7 @@ void ClusterState::CheckWorker(Worker& worker, Instant now) {
   const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
                                        UtcText(worker.last_heard.wall), ", longer than its lease");
   LogDaemon(absl::StrCat(why, ": lost"), now);
-  LoseWorker(worker, why, now);
+  LoseWorker(worker, why, Groups::kMayLive, now);
 }
 
 void ClusterState::WorkerSilent(Worker& worker, Instant now) {
@@ -177,7 +177,7 @@ void ClusterState::WorkerSilent(Worker& worker, Instant now) {
   }
 }
 
-void ClusterState::LoseWorker(Worker& worker, const std::string& why, Instant now) {
+void ClusterState::LoseWorker(Worker& worker, const std::string& why, Groups groups, Instant now) {
   worker.lost = true;
   workers_due_.Set(worker.name, NextCheckOf(worker));
   RoomChanged(worker);
@@ -195,7 +195,7 @@ void ClusterState::LoseWorker(Worker& worker, const std::string& why, Instant no
       const GroupPart* part = PartOn(group, worker.name);
       if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
       if (!std::exchange(noted, true)) NoteDeath(worker, {job.record.job_id, group.group, now.steady, why}, now);
-      LoseGroup(job, group, why, now);
+      groups == Groups::kMayLive ? GiveUp(job, group, why, now) : LoseGroup(job, group, why, now);
     }
   }
 }

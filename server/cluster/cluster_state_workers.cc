@@ -97,7 +97,8 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.interfaces.assign(hello.interfaces().begin(), hello.interfaces().end());
   worker.version = Shortened(hello.version(), 64);
   worker.session = next_session_++;
-  worker.lost = worker.ends = false;
+  worker.ends = false;
+  const bool was_lost = std::exchange(worker.lost, false);
   worker_of_session_[worker.session] = worker.name;
   RoomChanged(worker);
   LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
@@ -105,10 +106,12 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
             now);
   v1::WorkerCommand welcome;
   welcome.mutable_welcome()->set_takes_batches(true);
+  welcome.mutable_welcome()->set_lease_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(options_.liveness.lease)));
   Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
   workers_due_.Set(worker.name, NextCheckOf(worker));
   TakeOver(worker, hello, now);
+  if (was_lost) AwaitOthers(worker, now);
   AskToLeave(worker, now);
   Place(now);
   return worker.session;
@@ -129,7 +132,12 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     worker.occupants[key] = part != nullptr ? part->ranks : worker.slots;
     // The job may have failed just before the coordinator restarted, while this group still printed.
     if (job != nullptr) AwaitLastWords(*job, now);
-    const AdoptionDecision decision = AdoptGroup(key, worker.name, record);
+    const bool cut_off = recorded && job->live[key.group].cut_off.has_value();
+    const AdoptionDecision decision = AdoptGroup(key, worker.name, record, cut_off);
+    if (decision.what == Adoption::kTakeBack) {
+      TakeBack(*job, job->record.groups[key.group], worker, now);
+      continue;
+    }
     if (decision.what == Adoption::kAdopt) {
       Log(*job, absl::StrCat("group ", key.group, " goes on on worker ", worker.name), now);
       continue;
@@ -144,7 +152,9 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
     for (const GroupRecord& group : job.record.groups) {
       const GroupKey key{job.record.job_id, group.group, group.incarnation};
       const GroupPart* part = PartOn(group, worker.name);
-      if (!IsPlaced(group.state) || part == nullptr || part->ended || worker.occupants.count(key) > 0) continue;
+      if (part == nullptr || worker.occupants.count(key) > 0) continue;
+      if (job.live[group.group].cut_off.has_value()) NoteNotRunning(job, group);
+      if (!IsPlaced(group.state) || part->ended) continue;
       worker.occupants[key] = part->ranks;
       worker.unconfirmed.insert(key);
     }
@@ -202,7 +212,7 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
       const std::string why = absl::StrCat("worker ", worker->name, " has ended");
       LogDaemon(why, now);
       worker->silent = true;  // Nobody needs to be told that it does not answer.
-      LoseWorker(*worker, why, now);
+      LoseWorker(*worker, why, Groups::kHaveEnded, now);
       Place(now);
       return absl::OkStatus();
     }

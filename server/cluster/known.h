@@ -28,6 +28,13 @@
 
 namespace hooke::known {
 
+// A group that waits because its worker was lost. Its last start may still run there: nobody has said that it ended.
+struct CutOff {
+  GroupRecord before;       // The group until then.
+  absl::Duration retry_at;  // As in LiveGroup, without the wait for the worker.
+  bool awaited = false;     // Another worker came back, and the group waited for its own one.
+};
+
 // The part of a group's state that comes from reports and is not stored.
 struct LiveGroup {
   v1::RankProgress progress;  // Rank 0's last progress in this incarnation.
@@ -44,6 +51,7 @@ struct LiveGroup {
   absl::Duration last_work;
   int64_t waits_since_us = 0;  // Since 1970-01-01 UTC: when it was first seen to wait for its next start; 0: not yet.
   absl::Duration retry_at = -absl::InfiniteDuration();  // Steady time before which the group does not start again.
+  std::optional<CutOff> cut_off;                        // Set only while the group waits.
   std::vector<v1::Silence> silences;
   // Set once this incarnation was told to stop so that it starts elsewhere: the reason. Its end is then no failure.
   std::string leaves;

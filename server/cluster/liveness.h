@@ -28,6 +28,9 @@ absl::Duration UnlistenedGap(absl::Duration since_last_tick);
 
 enum class Adoption {
   kAdopt,  // The worker runs the group's current incarnation, which is placed there. It goes on.
+  // The worker runs the group's last incarnation, which was given up when the worker was lost. No other has started
+  // since. It goes on.
+  kTakeBack,
   // The group's incarnation is old, or the group has ended, is unknown or is another worker's. The worker must stop it.
   kStop,
 };
@@ -38,8 +41,9 @@ struct AdoptionDecision {
 };
 
 // Decides whether `worker` may go on running the group `running`, which its hello names. `job` is the record of the
-// group's job, null if there is none.
-AdoptionDecision AdoptGroup(const GroupKey& running, const std::string& worker, const JobRecord* job);
+// group's job, null if there is none. `cut_off`: the group waits only because the worker that ran it was lost.
+AdoptionDecision AdoptGroup(const GroupKey& running, const std::string& worker, const JobRecord* job,
+                            bool cut_off = false);
 
 }  // namespace hooke
 

@@ -64,5 +64,42 @@ TEST(LivenessTest, AdoptsOnlyTheCurrentIncarnation) {
   }
 }
 
+// A group that waits only because its worker was lost is taken back from that worker, and from no other. It is not
+// taken back once it has a new start, or while the number of groups changes.
+TEST(LivenessTest, TakesBackAGroupThatWasCutOff) {
+  JobRecord job;
+  job.job_id = "a-1";
+  job.state = v1::JOB_STATE_RUNNING;
+  job.groups.resize(1);
+  job.groups[0].state = v1::GROUP_STATE_WAITING;
+  job.groups[0].incarnation = 2;
+  job.groups[0].parts = {{"w1"}};
+  JobRecord held = job, again = job, changes = job, ended = job;
+  held.groups[0].state = v1::GROUP_STATE_HELD;
+  again.groups[0].incarnation = 3;
+  changes.generations.wanted.emplace();
+  ended.state = v1::JOB_STATE_FAILED;
+  struct {
+    const char* name;
+    const char* worker;
+    const JobRecord* job;
+    bool cut_off;
+    Adoption what;
+  } cases[] = {
+      {"cut off", "w1", &job, true, Adoption::kTakeBack},
+      {"ended or told to leave", "w1", &job, false, Adoption::kStop},
+      {"another worker", "w2", &job, true, Adoption::kStop},
+      {"held", "w1", &held, true, Adoption::kStop},
+      {"started again", "w1", &again, true, Adoption::kStop},
+      {"the number changes", "w1", &changes, true, Adoption::kStop},
+      {"job ended", "w1", &ended, true, Adoption::kStop},
+  };
+  for (const auto& c : cases) {
+    const AdoptionDecision decision = AdoptGroup({"a-1", 0, 2}, c.worker, c.job, c.cut_off);
+    EXPECT_EQ(decision.what, c.what) << c.name;
+    EXPECT_NE(decision.reason, "") << c.name;
+  }
+}
+
 }  // namespace
 }  // namespace hooke

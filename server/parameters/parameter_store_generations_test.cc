@@ -162,17 +162,47 @@ TEST_F(ParameterStoreGenerationsTest, AnEndHoldsOverARestart) {
   EXPECT_EQ(store_->EndGeneration("job-1", center.job_key, 5).status().code(), absl::StatusCode::kAborted);
 }
 
-// Groups that have all said that they made their last exchange, and have saved it, cost no further snapshot.
-TEST_F(ParameterStoreGenerationsTest, AnEndAfterAllHaveLeftWritesNothing) {
+// All groups that had attached have made their last exchange and saved it. A start that was cut off before it attached
+// may still come. It is refused, also after the server was started again.
+TEST_F(ParameterStoreGenerationsTest, AStartThatComesAfterTheEndIsRefusedAfterARestart) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
   ASSERT_TRUE(store_->Find(MakeSender({})).value()->EndGroup({}, false).ok());
   ASSERT_TRUE(store_->Save(MakeSender({})).ok());
+  ASSERT_TRUE(store_->EndGeneration("job-1", TestCenter().job_key, 5).ok());
   const uint64_t snapshots = store_->Figures().snapshots;
   ASSERT_TRUE(store_->EndGeneration("job-1", TestCenter().job_key, 5).ok());
-  EXPECT_EQ(store_->Figures().snapshots, snapshots);
-  EXPECT_EQ(store_->Save(MakeSender({})).code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(store_->Figures().snapshots, snapshots) << "the end is written once";
+  Restart();
+  for (const absl::Status& refusal : {Attach({}, 0, 4).status(), Attach({}, 1, 1).status(),
+                                      store_->Save(MakeSender({}, 1, 0, 4)), store_->Save(MakeSender({}))}) {
+    EXPECT_EQ(refusal.code(), absl::StatusCode::kAborted) << refusal;
+  }
   EXPECT_EQ(Read("job-1").value(), Moved(1));
+}
+
+// The newest snapshot is damaged, and the one before it has the end of the earlier generation. No start of the later
+// one goes on before it has attached, and the server has moved its center into the later generation. That holds for the
+// very first start, too, whose number the snapshot has.
+TEST_F(ParameterStoreGenerationsTest, AStartOfTheNextGenerationAttachesToAnEndedOne) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->EndGeneration("job-1", TestCenter().job_key, 5).ok());
+  for (uint32_t group = 0; group < 3; ++group) ASSERT_TRUE(Attach(Later(), group, 5).ok());
+  ASSERT_TRUE(ExchangeAs(Later(), {0, 0, 5}, 41, 1).ok());
+  storage_->Truncate(storage_->List().value().back(), 60);
+  Restart();
+  for (uint32_t group = 0; group < 3; ++group) {
+    for (const absl::Status& told :
+         {ExchangeAs(Later(), {group, 0, 5}, 42, 1), ExchangeAs(Later(), {group, 0, 6}, 42, 1)}) {
+      EXPECT_EQ(told.code(), absl::StatusCode::kNotFound) << told;
+    }
+  }
+  EXPECT_EQ(ExchangeAs({}, {0, 0, 1}, 24, 1).code(), absl::StatusCode::kAborted) << "its generation is over";
+  EXPECT_EQ(Read("job-1").value(), Moved(1));
+  ASSERT_TRUE(Attach(Later(), 0, 5).ok());
+  EXPECT_EQ(ExchangeAs(Later(), {0, 0, 5}, 42, 1), absl::OkStatus());
+  EXPECT_EQ(Read("job-1").value(), Moved(2));
 }
 
 // Without a shard there is nothing to end. A shard that cannot be written is no answer: it could go back.

@@ -59,7 +59,7 @@ TEST_F(ParameterStoreLoadTest, UsesThePreviousSnapshotWhenABitFlipped) {
   Restart();
   EXPECT_EQ(Read("job-1").value(), Ramp(0, 10));
   EXPECT_THAT(log_.str(),
-              HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 233 is "));
+              HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: checksum of block 2 at byte 237 is "));
   EXPECT_THAT(log_.str(), HasSubstr("its bytes have changed; the previous one, job-1.000000000001.snapshot, is tried"));
   Exchange("job-1", 16, 2);
   ASSERT_TRUE(store_->SnapshotChanged().ok());

@@ -197,21 +197,13 @@ uint32_t Shard::first_incarnation() const { return std::max<uint32_t>(plan_.job.
 void Shard::CloseFor(uint32_t successor) {
   {
     absl::MutexLock lock(&mutex_);
-    // A start that has not ended may come back after this server was started again. So a snapshot must have the end.
-    if (successor > successor_ && AnyMayComeBack()) updates_.fetch_add(1, std::memory_order_release);
+    // A start that was cut off may come back after this server was started again, even one that has never attached. So
+    // a snapshot must have the end.
+    if (successor > successor_) updates_.fetch_add(1, std::memory_order_release);
     successor_ = successor;
     closed_ = true;
   }
   LookAgain();
-}
-
-// Returns whether a group has attached whose last start has not said that it made its last exchange.
-bool Shard::AnyMayComeBack() const {
-  absl::MutexLock lock(&book_mutex_);
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
-    if (incarnations_[group] > ended_[group]) return true;
-  }
-  return false;
 }
 
 void Shard::StopWaiting() {

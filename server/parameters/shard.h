@@ -217,11 +217,12 @@ class Shard {
   BlockCopy CopyBlock(uint64_t block) const;
   // The part of the shard's state that concerns groups and goes into a snapshot.
   struct Groups {
-    // For each group, the highest incarnation that has attached; 0: none. After EndGeneration it is at least the
-    // successor. So a shard that is restored refuses older starts, too.
-    std::vector<uint32_t> incarnations;
-    std::vector<uint32_t> ended;  // By group: the incarnation for which EndGroup was called last; 0: none.
-    bool stop = false;            // EndGroup was called with `stops`.
+    std::vector<uint32_t> incarnations;  // For each group, the highest incarnation that has attached; 0: none.
+    std::vector<uint32_t> ended;         // By group: the incarnation for which EndGroup was called last; 0: none.
+    bool stop = false;                   // EndGroup was called with `stops`.
+    // After EndGeneration: the first incarnation of the next generation. A shard that is restored refuses older starts,
+    // too, and tells later ones to attach. 0: the generation has not ended.
+    uint32_t successor = 0;
   };
   Groups CopyGroups() const ABSL_LOCKS_EXCLUDED(mutex_, book_mutex_);
 
@@ -266,7 +267,6 @@ class Shard {
   BlockCopy HandOverBlock(uint64_t block);
   // Closes the shard. `successor` is the first incarnation of the generation that begins; 0: the job has ended.
   void CloseFor(uint32_t successor) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool AnyMayComeBack() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(book_mutex_);
 
   // Records the speaker's incarnation. INVALID_ARGUMENT and ABORTED as in Attach.
   absl::Status Admit(const Speaker& speaker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -22,10 +22,8 @@ Shard::BlockCopy Shard::HandOverBlock(uint64_t block) {
 Shard::Groups Shard::CopyGroups() const {
   absl::MutexLock lock(&mutex_);
   Groups groups;
-  const uint32_t successor = successor_;
-  for (uint32_t group = 0; group < plan_.job.groups(); ++group) {
-    groups.incarnations.push_back(std::max<uint32_t>(incarnations_[group], successor));
-  }
+  groups.successor = successor_;
+  for (uint32_t group = 0; group < plan_.job.groups(); ++group) groups.incarnations.push_back(incarnations_[group]);
   absl::MutexLock book_lock(&book_mutex_);
   groups.ended = ended_;
   groups.stop = stops_;
@@ -46,6 +44,8 @@ void Shard::RestoreState(const Groups& groups, uint64_t updates) {
   absl::MutexLock lock(&mutex_);
   for (uint32_t group = 0; group < plan_.job.groups(); ++group) incarnations_[group] = groups.incarnations[group];
   attach_.initialized = true;
+  successor_ = groups.successor;
+  closed_ = groups.successor > 0;
   updates_.store(updates, std::memory_order_release);
   {
     absl::MutexLock book_lock(&book_mutex_);

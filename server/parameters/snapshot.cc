@@ -20,8 +20,9 @@ namespace hooke {
 namespace {
 
 constexpr absl::string_view kMagic("hookesn\n", 8);
-constexpr uint32_t kVersion = 3;
-constexpr uint32_t kOldestVersion = 2;  // Its section of the groups has only their incarnations.
+constexpr uint32_t kVersion = 4;
+constexpr uint32_t kWithoutSuccessor = 3;  // Its section of the groups ends with `stop`.
+constexpr uint32_t kOldestVersion = 2;     // Its section of the groups has only their incarnations.
 constexpr uint64_t kPrefixBytes = 44;
 constexpr uint64_t kChecksumBytes = 4;
 constexpr uint64_t kExchangeIdBytes = 12;
@@ -57,7 +58,8 @@ uint64_t BlockBytes(const ShardPlan& plan, uint64_t values) {
 
 uint64_t GroupsBytes(const ShardPlan& plan, uint32_t version) {
   const uint64_t groups = plan.job.groups();
-  return version == kOldestVersion ? 4 * groups : 8 * groups + 4;
+  if (version == kOldestVersion) return 4 * groups;
+  return 8 * groups + (version == kWithoutSuccessor ? 4 : 8);
 }
 
 uint64_t FileBytes(const ShardPlan& plan, uint64_t description_bytes, uint32_t version) {
@@ -81,6 +83,7 @@ std::string EncodeGroups(const Shard::Groups& groups) {
   for (const uint32_t incarnation : groups.incarnations) Put(&bytes, incarnation);
   for (const uint32_t incarnation : groups.ended) Put(&bytes, incarnation);
   Put(&bytes, uint32_t{groups.stop});
+  Put(&bytes, groups.successor);
   return bytes;
 }
 
@@ -203,6 +206,7 @@ absl::Status SnapshotReader::ReadGroups(const Prefix& prefix) {
                                             "; 0 and 1 are allowed: no server wrote this"));
   }
   groups_.stop = stop == 1;
+  if (!rest.empty()) groups_.successor = Take<uint32_t>(&rest);
   return absl::OkStatus();
 }
 

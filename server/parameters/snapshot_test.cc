@@ -137,6 +137,40 @@ TEST_F(SnapshotTest, KeepsTheEndsOfGroups) {
   EXPECT_EQ(shard->updates(), updates + 1);
 }
 
+// A server that is started again knows that the generation has ended. Groups that had attached keep their numbers.
+TEST_F(SnapshotTest, KeepsTheEndOfAGeneration) {
+  shard_->EndGeneration(5);
+  ASSERT_TRUE(WriteSnapshot(*shard_, false, *storage_.Create(kName).value()).ok());
+  const auto shard = ReadShard(SnapshotReader::Open(storage_.Open(kName).value()).value()).value();
+  EXPECT_EQ(shard->CopyGroups().successor, 5u);
+  EXPECT_EQ(shard->CopyGroups().incarnations, (std::vector<uint32_t>{1, 2}));
+  EXPECT_TRUE(shard->closed());
+  EXPECT_EQ(shard->first_incarnation(), 5u);
+  EXPECT_EQ(shard->updates(), shard_->updates());
+}
+
+// A file of version 3, which had no successor, is still read. If its generation had ended, the incarnations say so.
+TEST_F(SnapshotTest, ReadsVersionThree) {
+  storage_.Put(kName, absl::HexStringToBytes(
+                          "686f6f6b65736e0a0300000028000000c8000000000000000200000000000000010000000000000000000000"
+                          "edd706b8"
+                          "0a070a056a6f622d311211080111000000000000d03f1802200130011a0a0a080a017710011a0103"
+                          "0fc39112"
+                          "0100000002000000000000000000000000000000"
+                          "a88512ed"
+                          "0000000000000000000000000000000000000000000000000000000000000000"
+                          "0000803f00000040"
+                          "ae47f1a2"
+                          "0000000000000000000000000200000010000000000000000100000000000000"
+                          "00008040"
+                          "4b40b185"));
+  const auto shard = ReadShard(SnapshotReader::Open(storage_.Open(kName).value()).value()).value();
+  EXPECT_EQ(shard->CopyGroups().incarnations, (std::vector<uint32_t>{1, 2}));
+  EXPECT_EQ(shard->CopyGroups().successor, 0u);
+  EXPECT_FALSE(shard->closed());
+  EXPECT_EQ(shard->CopyBlock(1).values, (std::vector<float>{4}));
+}
+
 // A file of version 2, which had only the incarnations of groups, is still read.
 TEST_F(SnapshotTest, ReadsVersionTwo) {
   storage_.Put(kName,
@@ -164,19 +198,19 @@ TEST_F(SnapshotTest, RefusesOlderFormats) {
   former.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
   storage_.Put(kName, former);
   EXPECT_EQ(Verify().message(),
-            "at byte 8: format version 1; this program reads 2 to 3: finish or export the job with the program that "
+            "at byte 8: format version 1; this program reads 2 to 4: finish or export the job with the program that "
             "wrote it");
 }
 
 // The bytes are those of the worked example in docs/snapshot.md.
 TEST_F(SnapshotTest, WorkedExample) {
   EXPECT_EQ(absl::BytesToHexString(storage_.Get(kName)),
-            "686f6f6b65736e0a0300000028000000c8000000000000000200000000000000010000000000000000000000"
-            "edd706b8"
+            "686f6f6b65736e0a0400000028000000cc000000000000000200000000000000010000000000000000000000"
+            "f00061e2"
             "0a070a056a6f622d311211080111000000000000d03f1802200130011a0a0a080a017710011a0103"
             "0fc39112"
-            "0100000002000000000000000000000000000000"
-            "a88512ed"
+            "010000000200000000000000000000000000000000000000"
+            "8bd92ae8"
             "0000000000000000000000000000000000000000000000000000000000000000"
             "0000803f00000040"
             "ae47f1a2"
@@ -195,7 +229,7 @@ TEST_F(SnapshotTest, RefusesAnyOtherLength) {
     ASSERT_THAT(std::string(status.message()), HasSubstr("cut short")) << bytes;
   }
   storage_.Put(kName, good + "x");
-  EXPECT_EQ(Verify().message(), "cut short or grown: 201 bytes instead of 200");
+  EXPECT_EQ(Verify().message(), "cut short or grown: 205 bytes instead of 204");
 }
 
 // A single flipped bit anywhere is refused.
@@ -228,7 +262,7 @@ TEST_F(SnapshotTest, RefusesWhatNoServerWrites) {
   };
   const size_t block = good.size() - 40;  // The last block has two exchanges, the version and a value.
   ASSERT_TRUE(verify_with(block, 36, good.size() - 8, std::string(4, '\0')).ok());
-  EXPECT_EQ(verify_with(92, 20, 108, "\2"),
+  EXPECT_EQ(verify_with(92, 24, 108, "\2"),
             absl::DataLossError("at byte 108: stop is 2; 0 and 1 are allowed: no server wrote this"));
   EXPECT_EQ(verify_with(0, 44, 40, "\7"),
             absl::DataLossError("at byte 40: sealed is 7; 0 and 1 are allowed: no server wrote this"));

@@ -43,6 +43,8 @@ SLURM_OPTIONS = f"SlurmdTimeout=10\nReturnToService=2\n{slurm_cluster.PARTITIONS
 # A worker or server that was stopped or cut off for longer than this is lost; the faults last for less and for more.
 LEASE = "5s"
 FAULT_SECONDS = 8
+# A slurmd may be away for so long that Slurm gives its node up. It looks each third of SlurmdTimeout.
+SLURMD_SECONDS = 25
 # After the last fault, the jobs that are left must end.
 END_SECONDS = 240
 ASK_SECONDS = 60
@@ -158,7 +160,7 @@ class Chaos:
     def say(self, text):
         print(f"{time.monotonic() - self.began:7.2f} s  {text}", flush=True)
 
-    def later(self, what, mend, most=FAULT_SECONDS):
+    def later(self, what, mend, most):
         seconds = self.chance.uniform(0.2, most)
         self.number += 1
         heapq.heappush(self.mends, (time.monotonic() + seconds, self.number, what, mend))
@@ -236,13 +238,13 @@ class Chaos:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 
-        return pid and f"stopped rank {pid} {self.later(f'rank {pid}', mend)}"
+        return pid and f"stopped rank {pid} {self.later(f'rank {pid}', mend, FAULT_SECONDS)}"
 
     def fault_kill_launcher(self):
         pid = self.signal(["mpirun", "mpirun.openmpi", "orterun", "orted", "hooke-remote"], signal.SIGKILL)
         return pid and f"killed mpirun, orted or hooke-remote {pid}"
 
-    def kill(self, name, process, start):
+    def kill(self, name, process, start, most=FAULT_SECONDS):
         if name in self.away:
             return None
         self.away.add(name)
@@ -253,7 +255,7 @@ class Chaos:
             start()
             self.away.discard(name)
 
-        return f"killed {name} {self.later(name, mend)}"
+        return f"killed {name} {self.later(name, mend, most)}"
 
     def stop(self, name, process):
         if name in self.away:
@@ -265,7 +267,7 @@ class Chaos:
             process.send_signal(signal.SIGCONT)
             self.away.discard(name)
 
-        return f"stopped {name} {self.later(name, mend)}"
+        return f"stopped {name} {self.later(name, mend, FAULT_SECONDS)}"
 
     def fault_kill_worker(self):
         name = self.chance.choice(sorted(self.cluster.workers))
@@ -291,7 +293,15 @@ class Chaos:
         node = self.chance.choice(slurm_cluster.NODES)
         if self.cluster.slurm is None:
             return None
-        return self.kill(f"slurmd of {node}", self.cluster.slurm.slurmds[node], lambda: self.cluster.slurm.start_slurmd(node))
+
+        def start():
+            state = self.cluster.slurm.call("sinfo", "--noheader", f"--nodes={node}", "--format=%T", check=False).strip()
+            if state.startswith("down"):
+                self.counts["node_down"] = self.counts.get("node_down", 0) + 1
+            self.say(f"to Slurm {node} was {state}")
+            self.cluster.slurm.start_slurmd(node)
+
+        return self.kill(f"slurmd of {node}", self.cluster.slurm.slurmds[node], start, SLURMD_SECONDS)
 
     def fault_kill_agent(self):
         return self.cluster.agent and self.kill("agent", self.cluster.agent, self.cluster.start_agent)
@@ -316,7 +326,7 @@ class Chaos:
             self.cluster.network.join(host)
             self.away.discard(name)
 
-        return f"cut the {name} {self.later(name, mend)}"
+        return f"cut the {name} {self.later(name, mend, FAULT_SECONDS)}"
 
     def fault_cancel(self):
         # Most jobs are to end by themselves.

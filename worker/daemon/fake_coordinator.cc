@@ -38,6 +38,7 @@ std::optional<v1::WorkerCommand> FakeCoordinator::Take(const v1::WorkerMessage& 
   }
   if (message.has_hello() && options_.welcome) {
     answer.mutable_welcome()->set_takes_batches(options_.batches);
+    answer.mutable_welcome()->set_lease_ms(options_.lease_ms);
     return answer;
   }
   if (!message.has_event() || !options_.ack) return std::nullopt;

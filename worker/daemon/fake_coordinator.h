@@ -26,6 +26,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     bool ack = true;                           // Whether to answer events with EventsSeen.
     bool welcome = true;                       // Whether to answer hello at all.
     bool batches = true;                       // Whether to take several messages in one.
+    uint64_t lease_ms = 0;                     // Welcome.lease_ms. Heartbeats get no echo.
     grpc::Status refuse;                       // If not OK, the error with which hello is answered.
     std::map<std::string, std::string> files;  // By SHA-256: the contents that FetchFiles sends.
   };

@@ -9,6 +9,7 @@
 //   all fail  all ranks report a failure
 //   children  rank 0 leaves a child in a session of its own; all ranks run for ever
 //   cores     prints the CPUs on which its threads run, then runs for ever
+//   cut off   as "run"; each rank misses the job's server of its own number
 //   talk      prints odd lines, then behaves like "done"
 
 #include <signal.h>
@@ -51,8 +52,9 @@ void Report(Stream& stream, const v1::RankEvent& event) {
   if (!stream.Write(event)) _exit(9);
 }
 
-void Progress(Stream& stream, uint64_t step) {
+void Progress(Stream& stream, uint64_t step, const std::string& missed_server = "") {
   v1::RankEvent event;
+  if (!missed_server.empty()) event.mutable_progress()->add_absent_servers()->set_address(missed_server);
   event.mutable_progress()->set_step(step);
   event.mutable_progress()->set_phase(v1::RankProgress::COMPUTE);
   Report(stream, event);
@@ -121,8 +123,9 @@ int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Strea
   if (behaviour == "talk" && rank == 1) std::cout << "hello \xFF from one" << std::endl;
   if (behaviour == "leave") return Leave(rank, stream);
   const bool ends = behaviour == "done" || behaviour == "talk";
+  const bool misses = behaviour == "cut off" && rank < static_cast<uint32_t>(start.servers_size());
   for (uint64_t step = 1; !ends || step <= 3; ++step) {
-    Progress(stream, step);
+    Progress(stream, step, misses ? start.servers(static_cast<int>(rank)) : "");
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   v1::RankEvent event;

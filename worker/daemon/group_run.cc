@@ -75,6 +75,7 @@ GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, 
       begun_(SteadyTime()),
       start_(start),
       watch_(WatchOptions(options_.watch, start, options_.launch.flavour)),
+      missed_(TextsOf(start.group().servers())),
       thread_([this] { Run(); }) {}
 
 GroupRun::~GroupRun() {
@@ -298,11 +299,13 @@ void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time killed) {
 
 void GroupRun::Tick() {
   std::vector<SilenceChange> changes;
+  const CoordinatorContact contact = options_.contact ? options_.contact() : CoordinatorContact();
   {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = absl::Now();
     changes = watch_.Tick(now);
     if (stopped_.ok()) stopped_ = watch_.MustStop(now);
+    if (stopped_.ok()) stopped_ = WhyCutOff(contact, missed_.All(), SteadyTime());
     if (stopped_.ok() && SteadyTime() >= leave_by_) {
       stopped_ = absl::Status(leaves_.code(), absl::StrCat(leaves_.message(), "; its ranks had not left within ",
                                                            absl::FormatDuration(leave_within_)));
@@ -345,6 +348,7 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
     watch_.Heard(rank, now);
     if (event.has_progress()) {
       watch_.Progress(rank, event.progress().step(), now);
+      missed_.Take(rank, event.progress());
       if (!filter_.MustPass(rank, event.progress())) return;
     }
     if (event.has_done()) watch_.Done(rank, now);

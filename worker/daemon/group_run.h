@@ -28,6 +28,7 @@
 #include "proto/coordinator.pb.h"
 #include "spdlog/spdlog.h"
 #include "worker/cores/node_cores.h"
+#include "worker/daemon/cut_off.h"
 #include "worker/daemon/group_folder.h"
 #include "worker/daemon/group_part.h"
 #include "worker/daemon/last_lines.h"
@@ -63,6 +64,9 @@ struct GroupRunOptions {
   // How long the ranks of a group that is to leave (Leave) have until they are stopped; 0: they are stopped at once. To
   // this the job's averaging.grace_seconds are added, because the last exchange may wait for other groups.
   absl::Duration leave_within = absl::ZeroDuration();
+  // Returns what this worker knows of the coordinator; called from the run's thread, without a lock held. Empty: the
+  // group is never cut off.
+  std::function<CoordinatorContact()> contact;
   // After a rank has reported its failure, the launcher has this long to end by itself before it is killed.
   absl::Duration stop_grace = absl::Seconds(2);
   // If the launcher still lives this long after SIGKILL, the daemon logs it and reports it to the coordinator.
@@ -162,6 +166,7 @@ class GroupRun final {
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
   ExitOrder exit_order_ ABSL_GUARDED_BY(mutex_);
   ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
+  MissedServers missed_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_
       // Why the group was stopped, from outside or by watch_; OK: it was not stopped.
       ABSL_GUARDED_BY(mutex_);

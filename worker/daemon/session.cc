@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "clocks/steady_time.h"
@@ -28,6 +29,11 @@ std::shared_ptr<grpc::Channel> DialCoordinator(const SessionOptions& options) {
 
 bool SameGroup(const v1::GroupId& a, const v1::GroupId& b) {
   return a.job_id() == b.job_id() && a.group() == b.group() && a.incarnation() == b.incarnation();
+}
+
+// Returns whether the coordinator's machine says that nothing listens at its port. gRPC has no code of its own for it.
+bool IsNotRunning(const absl::Status& status) {
+  return absl::IsUnavailable(status) && absl::StrContains(status.message(), "Connection refused");
 }
 
 bool IsRefusal(const absl::Status& status) {
@@ -94,6 +100,16 @@ SessionFigures Session::Figures() {
   return figures;
 }
 
+CoordinatorContact Session::Contact() {
+  absl::MutexLock lock(&mutex_);
+  return contact_;
+}
+
+void Session::NoteContact(absl::Time heard) {
+  absl::MutexLock lock(&mutex_);
+  contact_.heard = std::max(contact_.heard, heard);
+}
+
 bool Session::Flush(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outbox_.empty() || link_ != Link::kWelcomed; };
@@ -118,7 +134,10 @@ void Session::Run() {
   absl::Duration backoff = options_.backoff_min;
   bool told = false;  // Whether it was logged that the coordinator refuses our token.
   while (true) {
+    const absl::Time began = SteadyTime();
     const StreamEnd end = RunStream();
+    // A coordinator that is started later gives each worker a whole lease from then on.
+    if (IsNotRunning(end.status)) NoteContact(began);
     if (!was_welcomed() && IsRefusal(end.status)) {
       callbacks_.refused(end.status);
       return;
@@ -179,6 +198,7 @@ bool Session::WriteHello(Stream& stream) {
     // A group whose end was not delivered yet counts as running. Otherwise the coordinator would take it for lost and
     // place it again.
     absl::MutexLock lock(&mutex_);
+    hello_sent_ = SteadyTime();
     outbox_.Rewind();
     for (const v1::GroupId& group : outbox_.EndedGroups()) {
       const auto same = [&group](const v1::GroupId& other) { return SameGroup(group, other); };
@@ -292,6 +312,9 @@ void Session::HandleWelcome(const v1::Welcome& welcome) {
     ever_welcomed_ = true;
     batches_ = welcome.takes_batches();
     ++figures_.welcomes;
+    contact_.heard = std::max(contact_.heard, hello_sent_);
+    // Without a clock there are no echoes, so the worker would not know that it is heard.
+    if (options_.clock) contact_.lease = absl::Milliseconds(welcome.lease_ms());
   }
   options_.logger->info("coordinator {}: welcome", options_.coordinator);
   if (first) callbacks_.welcomed();
@@ -300,6 +323,7 @@ void Session::HandleWelcome(const v1::Welcome& welcome) {
 void Session::HandleClock(const v1::ClockEcho& echo) {
   if (!options_.clock) return;
   const int64_t now = options_.clock();
+  NoteContact(SteadyTime() - absl::Nanoseconds(now - echo.sent_ns()));
   absl::MutexLock lock(&mutex_);
   clock_offset_.Add({echo.sent_ns(), echo.unix_ns(), now});
 }

@@ -8,8 +8,8 @@
 // any.
 //
 // One thread connects and writes; a second one, for each connection, reads. Callbacks run on these threads without a
-// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending, Figures,
-// Flush, AnnounceEnd and SayGoodbye.
+// lock held, and must not block for long. Any thread may call AddEvent, AddLog, EndIsPending, Figures, Contact, Flush,
+// AnnounceEnd and SayGoodbye.
 
 #include <cstdint>
 #include <functional>
@@ -27,6 +27,7 @@
 #include "spdlog/spdlog.h"
 #include "wire/cluster_token.h"
 #include "worker/daemon/clock_offset.h"
+#include "worker/daemon/cut_off.h"
 #include "worker/daemon/outbox.h"
 #include "worker/metrics/worker_metrics.h"
 
@@ -78,6 +79,8 @@ class Session {
   // Returns whether the group has ended, but the coordinator has not stored its end yet.
   bool EndIsPending(const v1::GroupId& group);
   SessionFigures Figures();
+  // Without SessionOptions::clock the lease is not known.
+  CoordinatorContact Contact();
 
   // Waits until the coordinator has all events and was sent all log lines. Gives up at `deadline`, or when the session
   // is not connected. Returns whether nothing is left.
@@ -112,6 +115,8 @@ class Session {
   void Read(Stream& stream);
   void HandleCommand(const v1::WorkerCommand& command);
   void HandleWelcome(const v1::Welcome& welcome);
+  // Notes that the coordinator heard this worker at this steady time or later, or was not running then.
+  void NoteContact(absl::Time heard);
   void HandleClock(const v1::ClockEcho& echo);
   // Adds when the event happened, by the coordinator's clock, if that is known and of use.
   void AddTime(v1::GroupEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -129,7 +134,9 @@ class Session {
   bool batches_ ABSL_GUARDED_BY(mutex_) = false;    // The coordinator takes WorkerMessage.batch.
   SessionFigures figures_ ABSL_GUARDED_BY(mutex_);  // `connected` is not kept up to date.
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;       // AnnounceEnd was called.
-  bool goodbye_ ABSL_GUARDED_BY(mutex_) = false;    // SayGoodbye was called.
+  CoordinatorContact contact_ ABSL_GUARDED_BY(mutex_);
+  absl::Time hello_sent_ ABSL_GUARDED_BY(mutex_);  // Steady: when the stream's hello was about to be sent.
+  bool goodbye_ ABSL_GUARDED_BY(mutex_) = false;   // SayGoodbye was called.
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Context of the stream, while there is one.
   std::thread thread_;

@@ -251,6 +251,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.fetch.coordinator = options_.coordinator;
   run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;
+  run.contact = [this] { return session_->Contact(); };
   run.leave_within = options_.leave_within;
   run.stop_grace = options_.stop_grace;
   run.stuck_after = options_.stuck_after;

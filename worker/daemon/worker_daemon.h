@@ -2,7 +2,8 @@
 #define HOOKE_WORKER_DAEMON_WORKER_DAEMON_H_
 
 // A node's worker. It keeps a session with the coordinator, starts and stops groups on the coordinator's commands, and
-// reports the groups' events. Groups go on while the coordinator is away. Several workers fit in one process.
+// reports the groups' events. Groups go on while the coordinator is away, unless they reach no server either
+// (cut_off.h). Several workers fit in one process.
 
 #include <functional>
 #include <map>

@@ -121,6 +121,42 @@ TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
 }
 
+// Starts a group of two ranks, each of which misses another one of these servers, on a worker whose lease is a second
+// and is not renewed.
+class CutOffWorkerTest : public WorkerDaemonTest {
+ protected:
+  void SetUp() override {
+    FakeCoordinator::Options options;
+    options.lease_ms = 1000;
+    coordinator_ = std::make_unique<FakeCoordinator>(options);
+  }
+
+  void StartWith(const std::vector<std::string>& servers) {
+    StartDaemon();
+    v1::WorkerCommand command = StartCommand("cut off", 2);
+    for (const std::string& server : servers) command.mutable_start()->mutable_group()->add_servers(server);
+    ASSERT_TRUE(coordinator_->Send(command));
+    ASSERT_TRUE(coordinator_->WaitFor(IsStep(0, 1)).has_event());
+  }
+};
+
+// A group that reaches no server ends when its worker's lease does, because it may start elsewhere then. It says why.
+TEST_F(CutOffWorkerTest, AGroupThatReachesNobodyEnds) {
+  StartWith({"a:1", "b:1"});
+  const v1::GroupEnded end = End();
+  EXPECT_FALSE(end.ok());
+  EXPECT_EQ(end.code(), static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_THAT(end.message(), StartsWith("cut off: the coordinator has not answered this worker for "));
+}
+
+// A group that still reaches one of its servers trains on while the coordinator is away.
+TEST_F(CutOffWorkerTest, AGroupThatReachesAServerGoesOn) {
+  StartWith({"a:1", "b:1", "c:1"});
+  EXPECT_TRUE(coordinator_->WaitFor(IsStep(0, 30)).has_event()) << "no step after three seconds";
+  ASSERT_TRUE(coordinator_->Send(StopCommand("enough")));
+  EXPECT_THAT(End().message(), HasSubstr("enough"));
+}
+
 // Returns a command to start two ranks of a group of four, whose lead is another worker.
 v1::WorkerCommand PartCommand() {
   v1::WorkerCommand command = StartCommand("done", 4);

@@ -158,7 +158,7 @@ TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetError(absl::UnavailableError("the round is not complete; try again"));
   ExchangeCall call = Call(1);
-  call.patience.first = absl::Milliseconds(1);
+  call.patience.unreachable = absl::Milliseconds(1);
   client->Start(call, group, Into(group));
   const absl::Time end = absl::Now() + absl::Seconds(20);
   while (servers_[0]->streams() < 4 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));

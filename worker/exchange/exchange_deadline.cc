@@ -11,7 +11,7 @@ absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProg
 }
 
 bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now) {
-  return now >= progress.answered.value_or(progress.started) + patience.first;
+  return now >= progress.answered.value_or(progress.started) + patience.unreachable;
 }
 
 ExchangePatience PatienceOf(const GroupPatience& group) {
@@ -23,11 +23,12 @@ ExchangePatience PatienceOf(const GroupPatience& group) {
   if (group.ranks == 1) patience.whole += 2 * TransferTime(group.values);
   // No later exchange makes up for the last one, so it skips no server and waits as long as the other ranks can.
   if (group.last) {
-    patience.silence = patience.first = group.collective * 2 / 3;
+    patience.silence = patience.first = patience.unreachable = group.collective * 2 / 3;
     return patience;
   }
   patience.silence = std::min(group.exchange + group.grace, group.collective / 2);
   patience.first = std::min(group.exchange / 10 + group.grace, patience.silence);
+  patience.unreachable = std::min(group.exchange / 50 + group.grace, patience.silence);
   patience.skips_absent = true;
   return patience;
 }

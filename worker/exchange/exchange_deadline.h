@@ -15,10 +15,11 @@ struct ExchangePatience {
   // Longest time from the start of the exchange to an answer, and from each answer to the next. So an exchange over a
   // slow link may take long if answers keep coming.
   absl::Duration silence;
-  // Time for the first answer, if the server failed the previous exchange. It is also how long an unreachable server is
-  // tried (GivesUpUnreachable).
+  // Time for the first answer, if the server failed the previous exchange.
   absl::Duration first;
   absl::Duration whole = absl::InfiniteDuration();  // Time for the whole exchange.
+  // How long a server that cannot be reached is tried again (GivesUpUnreachable).
+  absl::Duration unreachable = absl::ZeroDuration();
   // Whether to skip a server that is known to be away (server_presence.h). Skipping costs no time.
   bool skips_absent = false;
   // Whether a server may hold an answer back until other groups come, by the job's rule. If so, a server that does not
@@ -35,8 +36,9 @@ struct ExchangeProgress {
 absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProgress& progress);
 
 // Whether to give an exchange up after an attempt that ended at `now` because the server cannot be reached. Until this
-// is true, attempts are repeated, to bridge a quick restart. So a server whose process is gone costs only
-// ExchangePatience::first, not `silence`.
+// is true, attempts are repeated, because a connection may break although the server is there. A server whose process
+// is gone costs each group so much once. So the time is short, and no restart is bridged: the server is asked beside
+// training whether it is back.
 bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now);
 
 // The inputs of a rank's patience. Ranks that are done wait for the others in a collective, which fails after

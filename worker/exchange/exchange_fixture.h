@@ -28,7 +28,7 @@ inline constexpr double kAlpha = 0.25;
 
 // Returns an exchange of the whole slice. The default timeout is generous; tests of deadlines pass their own.
 inline ExchangeCall Call(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
-  return {sequence, {timeout, timeout}};
+  return {sequence, {timeout, timeout, absl::InfiniteDuration(), timeout}};
 }
 
 inline v1::SaveRequest SaveOf(const v1::Sender& sender) {

@@ -25,7 +25,9 @@ constexpr double kAlpha = 0.25;
 constexpr uint64_t kValues = 45 * kBlockValues + 100;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 
-ExchangeCall Call(uint64_t sequence, absl::Duration timeout = kPatience) { return {sequence, {timeout, timeout}}; }
+ExchangeCall Call(uint64_t sequence, absl::Duration timeout = kPatience) {
+  return {sequence, {timeout, timeout, absl::InfiniteDuration(), timeout}};
+}
 
 // Applies answers to a group's values, as training does with rule `elastic`.
 AnswerSink Into(std::vector<float>& group) {
