@@ -85,6 +85,8 @@ void AddStarts(const StartTrace& starts, int64_t origin_ns, std::vector<ordered_
   }
   std::map<uint64_t, std::vector<const StartSlice*>> arrows;
   for (const StartSlice& slice : starts.slices) {
+    ordered_json arguments = ordered_json::object();
+    for (const auto& [name, value] : slice.arguments) arguments[name] = value;
     lines.push_back({{"name", slice.name},
                      {"cat", "start"},
                      {"ph", "X"},
@@ -92,7 +94,7 @@ void AddStarts(const StartTrace& starts, int64_t origin_ns, std::vector<ordered_
                      {"dur", static_cast<double>(slice.duration_ns) / 1000},
                      {"pid", slice.process},
                      {"tid", slice.track},
-                     {"args", slice.arguments}});
+                     {"args", arguments}});
     if (slice.arrow != 0) arrows[slice.arrow].push_back(&slice);
   }
   for (auto& [number, joined] : arrows) {

@@ -15,8 +15,6 @@
 namespace hooke {
 namespace {
 
-using nlohmann::ordered_json;
-
 // Above the processes of all ranks.
 constexpr uint64_t kClient = uint64_t{1} << 30;
 constexpr uint64_t kCoordinator = kClient + 1;
@@ -124,8 +122,8 @@ class OneStart {
     const bool of_rank = IsOfRank(span.what());
     const Place& place = of_rank ? rank_ : IsOfWorker(span.what()) ? worker_ : coordinator_;
     StartSlice slice = SliceOf(place, NameOf(span.what()), span.begin_unix_us(), EndOf(span));
-    slice.arguments = {{"start", start_.incarnation()}};
-    if (span.what() == v1::LifeSpan::QUEUED) slice.arguments["waited_for"] = start_.waited_for();
+    slice.arguments = {{"start", absl::StrCat(start_.incarnation())}};
+    if (span.what() == v1::LifeSpan::QUEUED) slice.arguments.emplace_back("waited_for", start_.waited_for());
     const bool first_of_rank = of_rank && span.begin_unix_us() == loaded && !std::exchange(rank_has_arrow_, true);
     if (first_of_rank || span.what() == v1::LifeSpan::PREPARED) slice.arrow = arrow_;
     trace_.slices.push_back(std::move(slice));

@@ -5,8 +5,8 @@
 // are the client, the coordinator, the workers and rank 0 of each group. Pure. Values from peers are not trusted.
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proto/coordinator.pb.h"
@@ -32,7 +32,7 @@ struct StartSlice {
   std::string name;
   int64_t begin_ns = 0;  // Since 1970-01-01 UTC by the coordinator's clock.
   uint64_t duration_ns = 0;
-  nlohmann::ordered_json arguments = {};
+  std::vector<std::pair<std::string, std::string>> arguments = {};  // What else the viewer shows of it.
   // Arrows of the trace: slices with the same number, in order of begin, are joined. 0: none.
   uint64_t arrow = 0;
 };
