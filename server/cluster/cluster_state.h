@@ -271,7 +271,7 @@ class ClusterState {
   // cluster_state_events.cc
   void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
   void ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now);
-  void ApplyBegun(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now);
+  void ApplyBegun(Job& job, GroupRecord& group, const GroupPart& part, const v1::GroupEvent& event, Instant now);
   void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);
   void ApplyProgress(Job& job, GroupRecord& group, const v1::RankProgress& reported, Instant now);
@@ -293,6 +293,8 @@ class ClusterState {
   void CheckWorker(Worker& worker, Instant now);
   // Returns the steady time at which CheckWorker may have something to do.
   absl::Duration NextCheckOf(const Worker& worker) const;
+  // Returns when a lost worker is forgotten, on the steady clock.
+  static absl::Duration ForgottenAt(const Worker& worker);
   void CheckServers(Instant now);
   void WorkerSilent(Worker& worker, Instant now);
   enum class Groups { kHaveEnded, kMayLive };

@@ -33,9 +33,10 @@ void ClusterState::TakeBack(Job& job, GroupRecord& group, const Worker& worker, 
   LiveGroup& live = job.live[group.group];
   group = std::move(live.cut_off->before);
   live.cut_off.reset();
+  live.waits_since_us = 0;
   EstimateChanged(group);
   Notice(job,
-         absl::StrCat("worker ", worker.name, " is back; group ", group.group, " goes on there (start ",
+         absl::StrCat("worker ", worker.name, " is back, and with it group ", group.group, " (start ",
                       group.incarnation, ")"),
          now);
   Store(job);

@@ -96,6 +96,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
     case v1::GroupEvent::kStarted:
       if (v1::StartTimes* times = TimesOf(group); times != nullptr && &part == &group.parts[0]) {
         AddPrepared(event.started(), HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), *times), *times);
+        Store(job);
       }
       Log(job,
           absl::StrCat("group ", group.group, " started",
@@ -104,7 +105,7 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
           now);
       return;
     case v1::GroupEvent::kReport:
-      if (event.report().event().has_begun()) return ApplyBegun(job, group, event, now);
+      if (event.report().event().has_begun()) return ApplyBegun(job, group, part, event, now);
       return ApplyReport(job, group, part, event.report(), now);
     case v1::GroupEvent::kReady:
       return PartIsReady(job, group, part, now);
@@ -134,9 +135,10 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
   }
 }
 
-void ClusterState::ApplyBegun(Job& job, GroupRecord& group, const v1::GroupEvent& event, Instant now) {
+void ClusterState::ApplyBegun(Job& job, GroupRecord& group, const GroupPart& part, const v1::GroupEvent& event,
+                              Instant now) {
   v1::StartTimes* times = TimesOf(group);
-  if (times == nullptr || event.report().rank() != 0) return;
+  if (times == nullptr || event.report().rank() != 0 || part.first_rank != 0) return;
   const int64_t at = HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), *times);
   if (AddBegun(event.report().event().begun(), at, *times)) Store(job);
 }

@@ -21,6 +21,7 @@ namespace {
 // A lost worker, or a server that no unfinished job uses, is no longer listed if it was last heard longer ago than
 // this.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
+constexpr absl::Duration kForgetBatchAfter = absl::Minutes(2);  // Workers of batch jobs.
 constexpr int kJobsPerServerMax = 100000;
 constexpr int kGroupsMax = 1024;  // Of a ClosedGeneration.
 
@@ -127,10 +128,8 @@ void ClusterState::CheckWorkers(Instant now) {
     if (found == workers_.end()) continue;
     Worker& worker = found->second;
     CheckWorker(worker, now);
-    // A drained worker stays known, so that its drain can be seen and taken back. The worker of a batch job does not
-    // come back under its name.
-    const bool long_gone = now.steady - worker.last_heard.steady > kForgetAfter || !worker.only_job.empty();
-    if (worker.lost && worker.drain == v1::DRAIN_NONE && long_gone) {
+    // A drained worker stays known, so that its drain can be seen and taken back.
+    if (worker.lost && worker.drain == v1::DRAIN_NONE && now.steady >= ForgottenAt(worker)) {
       RoomChanged(worker);
       workers_.erase(found);
     } else {
@@ -144,7 +143,13 @@ absl::Duration ClusterState::NextCheckOf(const Worker& worker) const {
   if (!worker.silent && !worker.lost) return heard + options_.liveness.silent_after;
   if (!worker.lost) return heard + options_.liveness.lease;
   if (worker.drain != v1::DRAIN_NONE) return absl::InfiniteDuration();
-  return worker.only_job.empty() ? heard + kForgetAfter + absl::Nanoseconds(1) : heard;
+  return ForgottenAt(worker);
+}
+
+absl::Duration ClusterState::ForgottenAt(const Worker& worker) {
+  if (worker.only_job.empty()) return worker.last_heard.steady + kForgetAfter;
+  // The worker of a batch job does not come back once it has ended. If it was only cut off, it may.
+  return worker.last_heard.steady + (worker.ends ? absl::ZeroDuration() : kForgetBatchAfter);
 }
 
 void ClusterState::CheckWorker(Worker& worker, Instant now) {

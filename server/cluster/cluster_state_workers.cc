@@ -14,8 +14,6 @@
 namespace hooke {
 namespace {
 
-constexpr int kBatchMax = 1024;  // The limit that WorkerMessages (proto/coordinator.proto) states.
-
 bool IsIpAddress(const std::string& text) {
   in6_addr address;  // Has room for either kind.
   return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;

@@ -34,11 +34,13 @@ absl::Status CheckKindFits(const v1::GroupKind& kind, const std::string& what, a
     if (ranks <= slots) return absl::OkStatus();
     if (set.size() > 1 && slots > SumOf(most, &FreeWorker::slots)) most = set;
   }
-  const std::string message = absl::StrCat(
-      what, ranks, " ranks do not fit: the largest worker, ", (*largest)->name, " at site ", (*largest)->site, ", has ",
-      (*largest)->slots, " slots", most.empty() ? "" : TogetherText(most, &FreeWorker::slots), "; lower ",
-      what.empty() ? key : "ranks", ", or start a worker with --slots=", ranks,
-      most.empty() ? ", or workers on several nodes (docs/several-machines.md)" : ", or more workers");
+  const std::string message =
+      absl::StrCat(what, ranks, " ranks do not fit: the largest worker, ", (*largest)->name, " at site ",
+                   (*largest)->site, ", has ", (*largest)->slots, " slots",
+                   kind.gpus_per_rank() == 0 ? "" : absl::StrCat(" with ", GpusText(kind.gpus_per_rank())),
+                   most.empty() ? "" : TogetherText(most, &FreeWorker::slots), "; lower ", what.empty() ? key : "ranks",
+                   ", or start a worker with --slots=", ranks,
+                   most.empty() ? ", or workers on several nodes (docs/several-machines.md)" : ", or more workers");
   return RefusalOf({{key, message, {key}}}, absl::StatusCode::kFailedPrecondition);
 }
 

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "wire/worker_limits.h"
+
 namespace hooke {
 namespace {
 
 constexpr size_t kStartsMax = 4;
-constexpr int kRankSpansMax = 16;
 constexpr size_t kReasonBytesMax = 200;
 
 v1::LifeSpan Span(v1::LifeSpan::What what, int64_t begin_us, int64_t end_us) {
@@ -40,7 +41,7 @@ std::string Cut(std::string text, size_t bytes_max) {
 }
 
 bool KeepsRules(const v1::RankBegun& begun) {
-  if (begun.spans_size() > kRankSpansMax) return false;
+  if (begun.spans_size() > kBegunSpansMax) return false;
   uint64_t end_ago = kStatedUsMax;  // Of the span before; how long ago it ended.
   return std::all_of(begun.spans().begin(), begun.spans().end(), [&end_ago](const v1::RankSpan& span) {
     const bool known = v1::LifeSpan::What_IsValid(span.what()) && span.what() >= v1::LifeSpan::LOADED;

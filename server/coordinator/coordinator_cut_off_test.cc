@@ -66,7 +66,7 @@ TEST_F(CutOffTest, NothingStartsTwiceWhenWorkersComeBackOneAfterAnother) {
   EXPECT_EQ(w2_.started().size(), 1u);
   EXPECT_THAT(w1_.stop_reasons(), IsEmpty());
   EXPECT_THAT(w2_.stop_reasons(), IsEmpty());
-  EXPECT_THAT(Log(id_), HasSubstr("worker w2 is back; group 0 goes on there (start 1)"));
+  EXPECT_THAT(Log(id_), HasSubstr("worker w2 is back, and with it group 0 (start 1)"));
   w2_.Progress({id_, 0, 1}, 30, now_);
   w2_.End({id_, 0, 1}, absl::OkStatus(), now_);
   EXPECT_EQ(State(0), v1::GROUP_STATE_FINISHED);

@@ -89,7 +89,7 @@ class Planner {
     uint64_t room = 0;  // Slots that are or become free.
     std::vector<Part> parts;
   };
-  // Ranks, site, whether the group is a command, and its job, for which some workers may be.
+  // Ranks, GPUs of each, site, whether the group is a command, and its job, for which some workers may be.
   using Needs = std::tuple<uint32_t, uint32_t, std::string, bool, std::string>;
 
   // Says which plan is better: the one in which nobody leaves, then by the priorities, then by the slots, of those that

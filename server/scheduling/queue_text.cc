@@ -15,10 +15,6 @@ namespace {
 
 constexpr size_t kNamesMax = 3;  // Of more jobs for which a group waits, only the number is told.
 
-std::string GpusText(uint32_t gpus_per_rank) {
-  return absl::StrCat(gpus_per_rank, gpus_per_rank == 1 ? " GPU" : " GPUs", " each");
-}
-
 std::string Needs(const WaitingGroup& group) {
   const std::string gpus = group.gpus_per_rank == 0 ? "" : absl::StrCat(" with ", GpusText(group.gpus_per_rank));
   return absl::StrCat("needs ", group.ranks, group.ranks == 1 ? " slot" : " slots", gpus,
@@ -124,6 +120,10 @@ std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant n
 }
 
 }  // namespace
+
+std::string GpusText(uint32_t gpus_per_rank) {
+  return absl::StrCat(gpus_per_rank, gpus_per_rank == 1 ? " GPU" : " GPUs", " each");
+}
 
 std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant now) {
   if (rooms.all().empty()) return "no worker has joined";

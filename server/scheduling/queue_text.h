@@ -25,6 +25,9 @@ std::string QuotaText(const WaitingGroup& group, uint64_t used, uint64_t limit);
 // Returns the reason of a job of which no group runs, with its place in the queue: "2nd in the queue; needs ...".
 std::string QueuedText(uint32_t position, absl::string_view reason);
 
+// Returns "2 GPUs each".
+std::string GpusText(uint32_t gpus_per_rank);
+
 // Returns part of a sentence, such as ", and the 3 workers that site a has for groups of several workers have 6
 // together". `slots` are counted as in SumOf. `set` has at least one worker.
 std::string TogetherText(const WorkerSet& set, uint32_t FreeWorker::*slots);

@@ -368,9 +368,16 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
   // None of our ranks makes such a profile. It is dropped, because the next one would be as large.
   if (event.has_profile() && event.ByteSizeLong() > kProfileBytesMax) return;
   if (event.has_links() && event.links().links_size() > kLinksMax) return;
+  // Rank 0 says once how it began.
+  if (event.has_begun() && (rank != 0 || event.begun().spans_size() > kBegunSpansMax || !NoteBegun())) return;
   if (event.has_failed()) passed.mutable_failed()->set_message(CleanLine(event.failed().message(), kTextBytesMax));
   if (event.has_notice()) passed.mutable_notice()->set_text(CleanLine(event.notice().text(), kTextBytesMax));
   Report(rank, passed);
+}
+
+bool GroupRun::NoteBegun() {
+  absl::MutexLock lock(&mutex_);
+  return !std::exchange(begun_, true);
 }
 
 void GroupRun::RankStreamEnded(uint32_t rank) {

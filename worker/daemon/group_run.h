@@ -108,6 +108,8 @@ class GroupRun final {
   absl::Status RankHello(const v1::RankHello& hello);
   void RankEvent(uint32_t rank, const v1::RankEvent& event);
   void RankStreamEnded(uint32_t rank);
+  // Notes that rank 0 has said how it began. Returns false if it had before.
+  bool NoteBegun();
 
   void Run();
   GroupVerdict RunToEnd();
@@ -165,6 +167,7 @@ class GroupRun final {
   SteadyCondition told_;  // `launch_` or `stopped_` has been set.
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
   ExitOrder exit_order_ ABSL_GUARDED_BY(mutex_);
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // Rank 0 has said how it began.
   ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
   MissedServers missed_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_

@@ -119,7 +119,10 @@ bool Outbox::MustHurry(const v1::GroupEvent& event, Group& group) {
   if (report.has_profile()) return false;
   if (!report.has_progress()) return true;
   const bool first_step = report.progress().step() > 0 && !std::exchange(group.stepped, true);
-  return first_step || !report.progress().absent_servers().empty();
+  const bool misses = !report.progress().absent_servers().empty();
+  const uint32_t rank = event.report().rank();
+  const bool news = misses ? group.miss_servers.insert(rank).second : group.miss_servers.erase(rank) > 0;
+  return first_step || news;
 }
 
 bool Outbox::HasUrgent() const {

@@ -17,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
+#include "wire/worker_limits.h"
 
 namespace hooke {
 
@@ -33,7 +35,7 @@ struct OutboxOptions {
   size_t log_line_bytes_max = 8192;  // Longer lines are cut.
   size_t log_message_bytes_max = 256 << 10;
   // TakeSome returns no further message once it has so many, or so many bytes.
-  size_t messages_max = 1000;
+  size_t messages_max = kBatchMax - 1;  // A heartbeat may come to them.
   size_t messages_bytes_max = 256 << 10;
 };
 
@@ -56,7 +58,7 @@ class Outbox {
   // Returns the messages that the next calls of TakeNext would return, up to the limits of OutboxOptions.
   std::vector<v1::WorkerMessage> TakeSome();
   // Returns whether a message must not wait for company. Only profiles and progress may wait, but not a group's first
-  // progress with a step, nor progress that misses servers.
+  // progress with a step, nor progress by which a rank begins or ceases to miss servers.
   bool HasUrgent() const;
 
   // Drops the group's events up to `number`. Call it when the coordinator has stored them.
@@ -79,6 +81,7 @@ class Outbox {
     uint64_t urgent = 0;   // The last event that must not wait for company.
     bool stepped = false;  // An event has said that a step is done.
     bool ended = false;
+    std::set<uint32_t> miss_servers;  // Ranks whose last progress named absent servers.
     // Notices and SilenceChanged events dropped since the log last told how many were dropped.
     uint64_t dropped = 0;
     std::deque<v1::GroupEvent> events;  // Ascending numbers.

@@ -54,6 +54,7 @@ Session::~Session() {
   {
     absl::MutexLock lock(&mutex_);
     shutdown_ = true;
+    work_.SignalAll();
     if (context_ != nullptr) context_->TryCancel();
   }
   if (thread_.joinable()) thread_.join();
@@ -64,6 +65,7 @@ void Session::AddEvent(const v1::GroupId& group, v1::GroupEvent event) {
   if (event.report().event().has_profile()) AddClock(*event.mutable_report()->mutable_event()->mutable_profile());
   AddTime(event);
   outbox_.AddEvent(group, std::move(event));
+  work_.SignalAll();
 }
 
 void Session::AddTime(v1::GroupEvent& event) {
@@ -86,6 +88,7 @@ void Session::AddClock(v1::RankProfile& profile) {
 void Session::AddLog(const v1::GroupId& group, absl::string_view source, absl::string_view text) {
   absl::MutexLock lock(&mutex_);
   outbox_.AddLog(group, source, text);
+  work_.SignalAll();
 }
 
 bool Session::EndIsPending(const v1::GroupId& group) {
@@ -120,12 +123,14 @@ bool Session::Flush(absl::Time deadline) {
 void Session::AnnounceEnd() {
   absl::MutexLock lock(&mutex_);
   ends_ = true;
+  work_.SignalAll();
 }
 
 void Session::SayGoodbye(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   if (link_ != Link::kWelcomed || !outbox_.empty()) return;
   goodbye_ = true;
+  work_.SignalAll();
   auto down = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return link_ == Link::kDown; };
   mutex_.AwaitWithDeadline(absl::Condition(&down), deadline);
 }
@@ -229,15 +234,14 @@ void Session::AwaitWork(bool announced, absl::Time next_heartbeat) {
   auto must_write = [this, announced]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return shutdown_ || goodbye_ || (ends_ && !announced) || link_ == Link::kDown || outbox_.HasUrgent();
   };
-  auto may_write = [this, &must_write]()
-                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return must_write() || outbox_.HasNext(); };
-  mutex_.AwaitWithDeadline(absl::Condition(&may_write), next_heartbeat);
+  while (!must_write() && !outbox_.HasNext() && SteadyTime() < next_heartbeat) work_.WaitUntil(mutex_, next_heartbeat);
   if (must_write() || !outbox_.HasNext()) return;
-  mutex_.AwaitWithDeadline(absl::Condition(&must_write), options_.times.SendAt(false, absl::Now(), next_heartbeat));
+  const absl::Time send_at = options_.times.SendAt(false, SteadyTime(), next_heartbeat);
+  while (!must_write() && SteadyTime() < send_at) work_.WaitUntil(mutex_, send_at);
 }
 
 void Session::WriteUntilBroken(Stream& stream) {
-  absl::Time next_heartbeat = absl::Now() + options_.heartbeat_every;
+  absl::Time next_heartbeat = SteadyTime() + options_.heartbeat_every;
   bool announced = false;
   bool more = false;  // The outbox had more than one write takes.
   while (true) {
@@ -255,11 +259,11 @@ void Session::WriteUntilBroken(Stream& stream) {
       if (messages.empty() && goodbye_) break;
       more = outbox_.HasNext();
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     const bool shares = !messages.empty() && !messages.front().has_ends();
     const bool heartbeat = now >= next_heartbeat || (shares && options_.times.TakesHeartbeat(now, next_heartbeat));
     if (!Write(stream, std::move(messages), heartbeat)) return;
-    if (heartbeat) next_heartbeat = absl::Now() + options_.heartbeat_every;
+    if (heartbeat) next_heartbeat = SteadyTime() + options_.heartbeat_every;
   }
   v1::WorkerMessage goodbye;
   goodbye.mutable_goodbye();
@@ -284,6 +288,7 @@ void Session::Read(Stream& stream) {
   while (stream.Read(&command)) HandleCommand(command);
   absl::MutexLock lock(&mutex_);
   link_ = Link::kDown;
+  work_.SignalAll();
 }
 
 void Session::HandleCommand(const v1::WorkerCommand& command) {

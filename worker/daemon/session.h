@@ -108,7 +108,7 @@ class Session {
   bool AwaitWelcome();
   bool AwaitDown();
   void WriteUntilBroken(Stream& stream);
-  // Waits until it is time to write.
+  // Waits until it is time to write. Times are steady.
   void AwaitWork(bool announced, absl::Time next_heartbeat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes the messages, and a heartbeat behind them if `heartbeat`. False: the stream is broken.
   bool Write(Stream& stream, std::vector<v1::WorkerMessage> messages, bool heartbeat);
@@ -127,6 +127,7 @@ class Session {
   const SessionOptions options_;
   const SessionCallbacks callbacks_;
   absl::Mutex mutex_;
+  SteadyCondition work_;  // Signalled when AwaitWork may have to return: a clock that is set back must not delay it.
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   ClockOffset clock_offset_ ABSL_GUARDED_BY(mutex_);
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;
