@@ -1,7 +1,7 @@
 #ifndef HOOKE_WIRE_HTTP_ANSWER_STREAM_H_
 #define HOOKE_WIRE_HTTP_ANSWER_STREAM_H_
 
-// A connection as cpp-httplib reads and writes it, with one deadline for everything.
+// A connection as cpp-httplib reads and writes it, with a deadline.
 
 #include <httplib.h>
 #include <poll.h>
@@ -24,6 +24,15 @@ class AnswerStream final : public httplib::Stream {
   // `received` are the bytes that have been read already. After `deadline`, on SteadyTime's clock, all calls fail.
   AnswerStream(int descriptor, std::string received, absl::Time deadline)
       : descriptor_(descriptor), received_(std::move(received)), deadline_(deadline) {}
+
+  // From now on the deadline is `within` away.
+  void Extend(absl::Duration within) { deadline_ = SteadyTime() + within; }
+
+  // Whether nobody gets what is written: the client has gone, or this side has shut the connection down.
+  bool IsGone() const {
+    pollfd polled = {descriptor_, 0, 0};
+    return poll(&polled, 1, 0) > 0;
+  }
 
   bool is_readable() const override { return at_ < received_.size() || Await(POLLIN); }
   bool is_writable() const override { return Await(POLLOUT); }
@@ -77,7 +86,7 @@ class AnswerStream final : public httplib::Stream {
 
   const int descriptor_;
   const std::string received_;
-  const absl::Time deadline_;
+  absl::Time deadline_;
   size_t at_ = 0;
 };
 

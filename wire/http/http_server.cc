@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -15,6 +16,9 @@
 namespace hooke {
 namespace {
 
+// A client must take so much of a long answer within `answer_within`.
+constexpr size_t kSliceBytes = 256 << 10;
+
 // Reads what the client has sent and nobody has read. If bytes were left, closing the connection would make the kernel
 // drop the answer on its way.
 void DropInput(int descriptor) {
@@ -23,19 +27,25 @@ void DropInput(int descriptor) {
   }
 }
 
+// Makes close reset the connection. After an answer that only ends too early, Chromium asks for it five times more;
+// after a reset it says at once that the download has failed.
+void ResetAtClose(int descriptor) {
+  const linger now = {1, 0};
+  setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+}
+
 }  // namespace
 
 // cpp-httplib parses requests and writes answers. The connections are ours, because its own loop gives each of them a
-// thread for as long as the client likes, and shares its port with other processes.
+// thread for as long as the client likes, and shares its port with other processes. For one thread.
 class HttpServer::Pages final : public httplib::Server {
  public:
   explicit Pages(const HttpServerOptions& options) : options_(options) {
     set_payload_max_length(options.action_bytes_max);
+    // cpp-httplib sends long answers only while it believes that it listens. A lobby listens in its place.
+    svr_sock_ = 0;
     // The handler returns Unhandled only for an action that is allowed. cpp-httplib then reads the body and calls Post.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      // cpp-httplib would compress for a browser, by Brotli at its slowest: a second for 200 KB. The request is a
-      // variable of process_request, and no constant.
-      const_cast<httplib::Request&>(request).headers.erase("Accept-Encoding");
       return Answer(request, response) ? HandlerResponse::Handled : HandlerResponse::Unhandled;
     });
     Post(".*", [this](const httplib::Request& request, httplib::Response& response) {
@@ -44,15 +54,24 @@ class HttpServer::Pages final : public httplib::Server {
     });
   }
 
-  void Serve(const ArrivedRequest& request) {
+  // Returns false if the answer is not whole.
+  bool Serve(const ArrivedRequest& request) {
     AnswerStream stream(request.descriptor, request.received, SteadyTime() + options_.answer_within);
+    stream_ = &stream;
+    whole_ = true;
     bool closed = false;
-    process_request(stream, /*close_connection=*/true, closed, nullptr);
+    process_request(stream, /*close_connection=*/true, closed, [](httplib::Request& parsed) {
+      // cpp-httplib would compress for a browser, by Brotli at its slowest: a second for 200 KB.
+      parsed.headers.erase("Accept-Encoding");
+      parsed.ranges.clear();  // Answers are sent whole.
+    });
+    stream_ = nullptr;
+    return whole_;
   }
 
  private:
   // Answers what needs no body. Returns false for an action that is allowed.
-  bool Answer(const httplib::Request& request, httplib::Response& response) const {
+  bool Answer(const httplib::Request& request, httplib::Response& response) {
     for (const auto& [name, value] : options_.headers) response.set_header(name, value);
     if (options_.checks_host && !NamesThisServer(request.get_header_value("Host"))) {
       response.status = 421;
@@ -94,16 +113,36 @@ class HttpServer::Pages final : public httplib::Server {
     return true;
   }
 
-  static void Make(const std::pair<const std::string, HttpPage>& page, const httplib::Request& request,
-                   httplib::Response& response) {
+  void Make(const std::pair<const std::string, HttpPage>& page, const httplib::Request& request,
+            httplib::Response& response) {
     HttpRequest asked;
     asked.path = request.path;
     if (absl::EndsWith(page.first, "*")) asked.rest = request.path.substr(page.first.size() - 1);
     asked.query.insert(request.params.begin(), request.params.end());
     asked.body = request.body;
-    const HttpAnswer answer = page.second(asked);
+    asked.abandoned = [stream = stream_] { return stream->IsGone(); };
+    HttpAnswer answer = page.second(asked);
     response.status = answer.status;
-    response.set_content(answer.body, answer.type);
+    if (!answer.file_name.empty())
+      response.set_header("Content-Disposition", absl::StrCat("attachment; filename=\"", answer.file_name, "\""));
+    if (answer.next == nullptr) {
+      response.set_content(answer.body, answer.type);
+      return;
+    }
+    const auto send = [this, next = std::move(answer.next)](size_t /*offset*/, size_t left, httplib::DataSink& sink) {
+      const absl::StatusOr<std::string> bytes = next();
+      whole_ = bytes.ok() && !bytes->empty() && bytes->size() <= left && SendSlices(*bytes, sink);
+      return whole_;
+    };
+    response.set_content_provider(answer.bytes, answer.type, send);
+  }
+
+  bool SendSlices(absl::string_view bytes, httplib::DataSink& sink) {
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(bytes.size(), kSliceBytes))) {
+      stream_->Extend(options_.answer_within);
+      if (!sink.write(bytes.data(), std::min(bytes.size(), kSliceBytes))) return false;
+    }
+    return true;
   }
 
   using PageAt = std::map<std::string, HttpPage>::const_iterator;
@@ -156,6 +195,8 @@ class HttpServer::Pages final : public httplib::Server {
   }
 
   const HttpServerOptions& options_;
+  AnswerStream* stream_ = nullptr;  // Of the request that is being served.
+  bool whole_ = true;               // False: a long answer broke off.
 };
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {
@@ -174,9 +215,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions 
 }
 
 HttpServer::HttpServer(HttpServerOptions options, uint16_t port)
-    : options_(std::move(options)),
-      address_(HostPort{options_.listen.host, port}.ToString()),
-      pages_(std::make_unique<Pages>(options_)) {
+    : options_(std::move(options)), address_(HostPort{options_.listen.host, port}.ToString()) {
   for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { AnswerUntilStop(); });
 }
 
@@ -202,6 +241,7 @@ void HttpServer::Arrived(ArrivedRequest request) {
 }
 
 void HttpServer::AnswerUntilStop() {
+  Pages pages(options_);
   const auto work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !requests_.empty(); };
   while (true) {
     ArrivedRequest request;
@@ -213,9 +253,12 @@ void HttpServer::AnswerUntilStop() {
       requests_.pop_front();
       answering_.insert(request.descriptor);
     }
-    pages_->Serve(request);
-    shutdown(request.descriptor, SHUT_WR);
-    DropInput(request.descriptor);
+    if (pages.Serve(request)) {
+      shutdown(request.descriptor, SHUT_WR);
+      DropInput(request.descriptor);
+    } else {
+      ResetAtClose(request.descriptor);
+    }
     absl::MutexLock lock(&mutex_);
     answering_.erase(request.descriptor);
     close(request.descriptor);

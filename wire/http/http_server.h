@@ -3,11 +3,12 @@
 
 // A small HTTP server: each page is a function that a client's GET calls. One thread collects requests, and a few
 // threads answer them, one request for each connection. A slow client holds no thread before its request is complete,
-// and no longer than `answer_within` after that.
+// and no longer than `answer_within` after that. Of a long answer it must take each 256 KiB within this time.
 //
 //   auto server = HttpServer::Start({.listen = {"127.0.0.1", 0}, .flag = "--metrics", .pages = {{"/metrics", page}}});
 //   (*server)->address();   // "127.0.0.1:41234"
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -32,12 +33,21 @@ struct HttpRequest {
   std::string rest;                          // Of a page whose name ends in "*": the part of the path in place of it.
   std::map<std::string, std::string> query;  // Decoded; of a name that comes twice, the first value.
   std::string body;                          // Of an action; empty otherwise.
+  // Returns true once nobody waits for the answer any more: the client has gone, or the server ends. May be called
+  // until the answer has been sent.
+  std::function<bool()> abandoned;
 };
 
 struct HttpAnswer {
   std::string body;
   std::string type = "text/plain; charset=utf-8";
   int status = 200;
+  // If set, the answer is long, and made while it is sent: `bytes` bytes in place of `body`. It is called until all are
+  // there, and returns at least one byte. After an error the connection is reset, so that no client takes the part for
+  // the whole.
+  std::function<absl::StatusOr<std::string>()> next = {};
+  uint64_t bytes = 0;
+  std::string file_name = {};  // If not empty, a browser stores the answer under this name.
 };
 
 using HttpPage = std::function<HttpAnswer(const HttpRequest&)>;
@@ -60,11 +70,12 @@ struct HttpServerOptions {
   // If true, a request that names this server by a host name other than localhost and `listen.host` is refused. So no
   // page of a foreign name that leads here (DNS rebinding) makes a browser read from it. IP addresses are no names.
   bool checks_host = false;
-  int threads = 2;                                   // Threads that answer.
+  int threads = 2;                                   // Threads that answer. A long answer takes one for its time.
   size_t connections_max = 64;                       // That wait for their request, and as many for a thread.
   size_t request_bytes_max = 16 << 10;               // Longest head.
   absl::Duration receive_within = absl::Seconds(5);  // For the head of a request.
-  absl::Duration answer_within = absl::Seconds(5);   // From the head of a request until its answer has been sent.
+  // From the head of a request until its answer has been sent; for each 256 KiB of a long answer.
+  absl::Duration answer_within = absl::Seconds(5);
 };
 
 class HttpServer {
@@ -89,7 +100,6 @@ class HttpServer {
 
   const HttpServerOptions options_;
   const std::string address_;
-  const std::unique_ptr<Pages> pages_;
   absl::Mutex mutex_;
   std::deque<ArrivedRequest> requests_ ABSL_GUARDED_BY(mutex_);
   std::set<int> answering_ ABSL_GUARDED_BY(mutex_);  // Descriptors.

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "clocks/steady_time.h"
 #include "wire/host_port.h"
 
@@ -244,6 +246,111 @@ TEST(HttpServerTest, SlowClientsDelayNobody) {
   for (int i = 98; i < 100; ++i) send(clients[i], request.data(), request.size(), MSG_NOSIGNAL);
   EXPECT_THAT(Get(server->address(), "/metrics"), StartsWith("HTTP/1.1 200"));
   for (const int client : clients) close(client);
+}
+
+// Connects, sends a GET and reads all of the answer. Returns it, and how the connection ended: 0, or an errno.
+std::pair<std::string, int> GetToTheEnd(const std::string& address, const std::string& path) {
+  const int client = Connect(address);
+  const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\nRange: bytes=2-3\r\n\r\n");
+  send(client, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  char bytes[4096];
+  ssize_t count = 0;
+  while ((count = recv(client, bytes, sizeof bytes, 0)) > 0) answer.append(bytes, static_cast<size_t>(count));
+  const int error = count < 0 ? errno : 0;
+  close(client);
+  return {answer, error};
+}
+
+// A long answer is made piece by piece. It may take longer than `answer_within`, which each piece has for itself. One
+// that breaks off is reset, so that a client does not take a part for the whole.
+TEST(HttpServerTest, LongAnswersAreWholeOrReset) {
+  HttpServerOptions options = Options();
+  options.answer_within = absl::Milliseconds(200);
+  const auto pieces = [](int good, bool fails) {
+    return [good, fails](const HttpRequest& /*request*/) {
+      HttpAnswer answer;
+      answer.bytes = 8 * 1000;
+      answer.file_name = "a-1.safetensors";
+      answer.next = [good, fails, made = std::make_shared<int>(0)]() -> absl::StatusOr<std::string> {
+        absl::SleepFor(absl::Milliseconds(50));  // A slow source.
+        if (*made == good && fails) return absl::UnavailableError("a server is away");
+        if (*made == good) return std::string();
+        return std::string(1000, static_cast<char>('0' + (*made)++));
+      };
+      return answer;
+    };
+  };
+  options.pages["/good"] = pieces(8, false);
+  options.pages["/fails"] = pieces(3, true);
+  options.pages["/short"] = pieces(3, false);
+  options.pages["/long"] = pieces(9, false);
+  options.pages["/fails-at-once"] = pieces(0, true);
+  const auto server = Start(std::move(options));
+  const auto [good, good_end] = GetToTheEnd(server->address(), "/good");
+  EXPECT_THAT(good, AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("\r\nContent-Length: 8000\r\n"),
+                          HasSubstr("\r\nContent-Disposition: attachment; filename=\"a-1.safetensors\"\r\n"),
+                          HasSubstr("\r\n\r\n000"), EndsWith("777")));
+  EXPECT_EQ(good.size(), good.find("\r\n\r\n") + 4 + 8000);
+  EXPECT_EQ(good_end, 0);
+  EXPECT_EQ(GetToTheEnd(server->address(), "/long").second, 0);  // What is too much is not asked for.
+  for (const char* path : {"/fails", "/short", "/fails-at-once"}) {
+    const auto [part, end] = GetToTheEnd(server->address(), path);
+    EXPECT_LT(part.size(), size_t{4000}) << path;
+    EXPECT_EQ(end, ECONNRESET) << path;
+  }
+}
+
+// A client that reads too slowly, or goes away, frees the thread of a long answer and what the answer holds.
+TEST(HttpServerTest, LongAnswersEndWithTheirClient) {
+  HttpServerOptions options = Options();
+  options.answer_within = absl::Milliseconds(100);
+  options.threads = 1;
+  options.pages["/long"] = [](const HttpRequest& /*request*/) {
+    HttpAnswer answer;
+    answer.bytes = uint64_t{1} << 40;
+    answer.next = [] { return std::string(1 << 20, 'x'); };
+    return answer;
+  };
+  const auto server = Start(std::move(options));
+  for (const bool stays : {true, false}) {
+    const int client = Connect(server->address());
+    const std::string request = "GET /long HTTP/1.1\r\n\r\n";
+    send(client, request.data(), request.size(), MSG_NOSIGNAL);
+    if (!stays) close(client);
+    EXPECT_THAT(Get(server->address(), "/metrics"), StartsWith("HTTP/1.1 200"));
+    if (stays) close(client);
+  }
+}
+
+// A page that waits for others learns that its client has gone, or that the server ends.
+TEST(HttpServerTest, PagesLearnThatNobodyWaits) {
+  for (const bool server_ends : {true, false}) {
+    HttpServerOptions options = Options();
+    absl::Notification asked;
+    absl::Notification abandoned;
+    options.pages["/waits"] = [&](const HttpRequest& request) {
+      asked.Notify();
+      const absl::Time end = SteadyTime() + absl::Seconds(20);
+      while (!request.abandoned() && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
+      if (request.abandoned()) abandoned.Notify();
+      return HttpAnswer{"late\n"};
+    };
+    auto server = Start(std::move(options));
+    const int client = Connect(server->address());
+    const std::string request = "GET /waits HTTP/1.1\r\n\r\n";
+    send(client, request.data(), request.size(), MSG_NOSIGNAL);
+    ASSERT_TRUE(asked.WaitForNotificationWithTimeout(absl::Seconds(20)));
+    if (server_ends) {
+      server.reset();
+    } else {
+      const linger now = {1, 0};
+      setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+      close(client);
+    }
+    EXPECT_TRUE(abandoned.WaitForNotificationWithTimeout(absl::Seconds(20)));
+    if (server_ends) close(client);
+  }
 }
 
 // The destructor does not wait for clients that do not read.
