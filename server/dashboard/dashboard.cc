@@ -11,6 +11,7 @@
 #include "job/history_csv.h"
 #include "server/dashboard/dashboard_json.h"
 #include "server/dashboard/job_events.h"
+#include "server/dashboard/page_export.h"
 #include "server/dashboard/page_job.h"
 #include "server/dashboard/web_files.h"
 #include "wire/host_port.h"
@@ -70,7 +71,10 @@ absl::StatusOr<uint64_t> NumberOf(const HttpRequest& request, const std::string&
 
 class Api {
  public:
-  Api(Coordinator* coordinator, const DashboardOptions& options) : coordinator_(*coordinator), options_(options) {}
+  Api(Coordinator* coordinator, const DashboardOptions& options)
+      : coordinator_(*coordinator),
+        options_(options),
+        exports_([this](const std::string& id) { return coordinator_.Status(id, InstantNow()); }, {options.token}) {}
 
   HttpAnswer Page() const { return Json(PageJson(action_key_, options_.coordinator, options_.read_only)); }
 
@@ -161,6 +165,17 @@ class Api {
     return job.ok() ? JsonOr(ToJson(*job)) : Refusal(job.status());
   }
 
+  HttpAnswer Export(const HttpRequest& request) {
+    if (!options_.read_only.empty()) return Refusal(ReadOnly());
+    const absl::StatusOr<PreparedExport> prepared = exports_.Prepare(request.rest, request.abandoned);
+    return prepared.ok() ? Json(PreparedJson(*prepared)) : Refusal(prepared.status());
+  }
+
+  HttpAnswer Download(const HttpRequest& request) {
+    absl::StatusOr<HttpAnswer> download = exports_.Download(request.rest, request.abandoned);
+    return download.ok() ? *std::move(download) : Refusal(download.status());
+  }
+
   // Reads a job file and shows the job that it would be, with its defaults.
   HttpAnswer Check(const HttpRequest& request) const {
     const absl::StatusOr<JobFile> file = ReadPageJob(request.body, TextOf(request, "name"));
@@ -199,6 +214,7 @@ class Api {
   const DashboardOptions options_;
   const std::string action_key_ = RandomHex(4);
   const std::string start_ = RandomHex(2);
+  PageExport exports_;
 };
 
 }  // namespace
@@ -218,7 +234,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOption
   options.flag = "--dashboard";
   options.token = dashboard.token;
   options.listen = *std::move(listen);
-  options.threads = 4;
+  options.threads = 4 + static_cast<int>(ExportSlotsOptions().at_once);  // A download takes one for its time.
   options.answer_within = kAnswerWithin;
   options.checks_host = true;
   options.headers = {{"Content-Security-Policy", kPolicy},
@@ -234,7 +250,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOption
     };
     options.open_pages.insert(path);
   }
-  const auto api = std::make_shared<const Api>(coordinator, dashboard);
+  const auto api = std::make_shared<Api>(coordinator, dashboard);
   options.action_key = api->action_key();
   options.action_bytes_max = kJobFileBytesMax + 1;  // ParseJobText says what is wrong with a larger file.
   options.pages["/api/page"] = [api](const HttpRequest& /*request*/) { return api->Page(); };
@@ -251,6 +267,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOption
   const auto act = [&](const std::string& path, HttpAnswer (Api::*answer)(const HttpRequest&) const) {
     options.actions[path] = [api, answer](const HttpRequest& request) { return ((*api).*answer)(request); };
   };
+  options.actions["/api/export/*"] = [api](const HttpRequest& request) { return api->Export(request); };
+  options.pages["/api/download/*"] = [api](const HttpRequest& request) { return api->Download(request); };
+  options.open_pages.insert("/api/download/*");  // Nobody can guess a ticket.
   act("/api/check", &Api::Check);
   act("/api/submit", &Api::Submit);
   act("/api/cancel/*", &Api::Cancel);

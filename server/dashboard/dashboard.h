@@ -12,6 +12,7 @@
 //   /api/log/ID          {"text", "next_offset"}: the last 256 KiB of the log; ?offset=N: the next 256 KiB from there
 //   /api/events/ID       EventsJson: what has happened to the job; ?offset=N: from there in its log
 //   /api/nodes           ListNodesResponse with its links
+//   /api/download/TICKET the file of /api/export; its ticket stands in for the token
 //
 // Actions, by POST with the header "X-Hooke-Action: action_key" and from a page of this server only (http_server.h):
 //
@@ -19,6 +20,8 @@
 //   /api/submit          submits it: {"job_id"}; ?submission=ID is SubmitRequest.submission_id
 //   /api/cancel/ID       cancels the job; JobStatus
 //   /api/resume/ID       starts the held groups of the job again; JobStatus
+//   /api/export/ID       looks for the job's center: PreparedJson, with the ticket of a download that must begin within
+//                        30 s. Status 503: a server is away, or two models are being downloaded already
 //   /api/scale/ID        changes the number of the job's groups to ?groups=N, of those at ?site=NAME if the job has
 //                        several kinds; JobStatus
 //

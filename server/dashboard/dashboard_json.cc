@@ -117,6 +117,13 @@ std::string PageJson(const std::string& action_key, const std::string& coordinat
   return Dump({{"action_key", action_key}, {"coordinator", coordinator}, {"read_only", read_only}});
 }
 
+std::string PreparedJson(const PreparedExport& prepared) {
+  return Dump({{"ticket", prepared.ticket},
+               {"file", prepared.file_name},
+               {"bytes", prepared.bytes},
+               {"notes", prepared.notes}});
+}
+
 std::string SubmittedJson(const std::string& job_id) { return Dump({{"job_id", job_id}}); }
 
 std::string LogJson(const std::string& text, uint64_t next_offset) {

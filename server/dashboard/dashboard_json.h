@@ -20,6 +20,7 @@
 #include "server/cluster/job_row.h"
 #include "server/coordinator/coordinator.h"
 #include "server/dashboard/job_events.h"
+#include "server/dashboard/page_export.h"
 
 namespace hooke {
 
@@ -45,7 +46,8 @@ std::string EventsJson(const std::vector<JobEvent>& events, uint64_t next_offset
 std::vector<v1::HistoryPoint> ThinHistory(const std::vector<v1::HistoryPoint>& points, size_t points_max);
 
 std::string PageJson(const std::string& action_key, const std::string& coordinator, const std::string& read_only);
-std::string SubmittedJson(const std::string& job_id);  // {"job_id"}
+std::string PreparedJson(const PreparedExport& prepared);  // {"ticket", "file", "bytes", "notes": [...]}
+std::string SubmittedJson(const std::string& job_id);      // {"job_id"}
 
 // Returns {"text": ..., "next_offset": ...}. Bytes that are not UTF-8 become replacement characters.
 std::string LogJson(const std::string& text, uint64_t next_offset);

@@ -61,6 +61,29 @@ function downloadButton(label, fetchParts, name, type) {
   return h("span", {}, button, said);
 }
 
+// A button that lets the browser itself download the model: it may be larger than the memory of a page. The coordinator
+// says first whether the servers have it all.
+function modelButton(id) {
+  const button = h("button", { type: "button", id: "model" }, "Model (safetensors)");
+  const said = h("span", { role: "status", id: "model-said" });
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    said.className = "quiet";
+    said.textContent = " asking the servers ... ";
+    try {
+      const { ticket, file, bytes: size, notes } = await act(`api/export/${encodeURIComponent(id)}`);
+      h("a", { href: `api/download/${ticket}`, download: file }).click();
+      said.textContent = ` the browser downloads ${file}, ${bytes(size)}.${notes.map((note) => ` Note: ${note}.`).join("")} `;
+    } catch (error) {
+      said.className = "bad";
+      said.textContent = ` ${error.message} `;
+    } finally {
+      button.disabled = false;
+    }
+  });
+  return h("span", {}, button, said);
+}
+
 async function csvOf(id) {
   return [await (await ask(`api/csv/${encodeURIComponent(id)}`)).text()];
 }

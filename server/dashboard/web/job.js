@@ -171,8 +171,8 @@ function jobPage(id) {
   page.replaceChildren(
     h("h1", {}, id),
     about,
-    h("p", { class: "actions" }, cancel, resume, scale.element, said, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain")),
-    h("p", { class: "quiet" }, "The model: ", exportText),
+    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), modelButton(id), said),
+    h("p", { class: "quiet" }, "The model in a terminal: ", exportText),
     h("h2", {}, "Groups"),
     groups.element,
     h("p", { class: "quiet" }, "Time spent in:", ...keys),
