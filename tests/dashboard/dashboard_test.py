@@ -168,6 +168,41 @@ class Dashboard(unittest.TestCase):
         self.assertEqual(found()[0].read_bytes(), expected)
         self.assertIn("hooke export two-sizes-1 two-sizes-1.safetensors --coordinator 127.0.0.1:", driver.page_source)
 
+    def test_downloads_the_model(self):
+        self.hooke("export", "two-sizes-1", "expected.safetensors")
+        expected = (self.folder / "expected.safetensors").read_bytes()
+        driver = self.open("#/jobs/two-sizes-1")
+        self.wait_for(driver, "the button", "return document.getElementById('model')")
+        driver.execute_script("document.getElementById('model').click()")
+        found = lambda: list(self.folder.glob("*/two-sizes-1.safetensors"))
+        said = "return document.getElementById('model-said').textContent"
+        polling.wait_for("the file", found, SECONDS, lambda: driver.execute_script(said))
+        self.assertEqual(found()[0].read_bytes(), expected)
+        self.assertRegex(driver.execute_script(said), r"the browser downloads two-sizes-1.safetensors, \d\.\d MiB")
+
+        # The same by hand. A ticket is good once, and nobody gets one by a link or from a page of another site.
+        action = {"X-Hooke-Action": json.load(self.get("/api/page"))["action_key"]}
+        self.assertEqual(self.get("/api/export/two-sizes-1", action).status, 405)
+        self.assertEqual(self.get("/api/export/two-sizes-1", {**action, "Origin": "http://evil.example"}, "POST").status, 403)
+        prepared = json.load(self.get("/api/export/two-sizes-1", action, "POST"))
+        self.assertEqual((prepared["bytes"], prepared["file"], prepared["notes"]), (len(expected), "two-sizes-1.safetensors", []))
+        path = f"/api/download/{prepared['ticket']}"
+        answer = self.get(path, {"Range": "bytes=10-"})
+        self.assertEqual((answer.status, answer.headers["Content-Disposition"]), (200, 'attachment; filename="two-sizes-1.safetensors"'))
+        self.assertEqual(answer.read(), expected)
+        again = self.get(path)
+        self.assertEqual((again.status, json.load(again)["error"].split(",")[0]), (404, "this download was begun already"))
+
+        # A job that waits, because another has all slots, has no center.
+        for name in ("fills", "waits"):
+            (self.folder / f"{name}.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", name))
+            waits = re.match(r"submitted (\S+);", self.hooke("submit", f"{name}.yaml")).group(1)
+            self.addCleanup(self.hooke, "cancel", waits)
+        driver.get(f"http://{self.address}/#/jobs/{waits}")
+        self.wait_for(driver, "the page", "return document.querySelector('h1')?.textContent === arguments[0]".replace("arguments[0]", json.dumps(waits)))
+        driver.execute_script("document.getElementById('model').click()")
+        self.assertIn(f"job {waits} (queued) has no center yet", self.wait_for(driver, "the reason", "return document.querySelector('#model-said.bad')?.textContent"))
+
     def type_job(self, driver, text):
         self.wait_for(driver, "the page", "return document.getElementById('job')")
         driver.execute_script("const t = document.getElementById('job'); t.value = arguments[0]; t.dispatchEvent(new Event('input'))", text)
@@ -290,7 +325,7 @@ class Dashboard(unittest.TestCase):
         self.wait_for(driver, "a group that trains", f"return (() => {{ {running} }})() === 1")
         self.assertEqual(driver.execute_script("return document.getElementById('scale-groups').value"), "1")
         driver.execute_script("window.confirm = () => true; document.getElementById('scale-groups').value = '0'; document.getElementById('scale').click()")
-        self.assertIn("not scaled: ", self.wait_for(driver, "the refusal", "return document.querySelector('.actions .bad').textContent"))
+        self.assertIn("not scaled: ", self.wait_for(driver, "the refusal", "return document.querySelector('.actions > .bad').textContent"))
         driver.execute_script("document.getElementById('scale-groups').value = '2'; document.getElementById('scale').click()")
         self.wait_for(driver, "two groups that train", f"return (() => {{ {running} }})() === 2")
         # What groups report of the center is there, and the page says the same as the history.
@@ -470,9 +505,9 @@ def take_pictures(folder):
         for scheme in ("light", "dark"):
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
             for name, page, ready, height in (
-                ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 360),
+                ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 500),
                 ("job", "#/jobs/two-sizes-1", "document.querySelector('#log')?.textContent && document.querySelector('canvas')?.height", 1500),
-                ("submit", "#/submit", "document.getElementById('job')", 1300),
+                ("submit", "#/submit", "document.getElementById('job')", 1130),
             ):
                 # Colors of charts are those of the moment when their page was made.
                 driver.get("about:blank")
