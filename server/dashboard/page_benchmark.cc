@@ -43,7 +43,8 @@ struct Sizes {
 
 constexpr uint32_t kPointsOfHistory = 300;  // Of each group of a job that has trained.
 constexpr uint32_t kPointsOfNewest = 120;
-constexpr uint32_t kAtOnce = 50;  // Jobs that train side by side.
+constexpr uint32_t kCallers = 64;  // That submit jobs at once.
+constexpr uint32_t kAtOnce = 50;   // Jobs that train side by side.
 
 class Crowd {
  public:
@@ -56,12 +57,8 @@ class Crowd {
     coordinator_.SetOwnServer(FakeServer("b:1").server_id());
     Pass(absl::ZeroDuration());
     if (absl::Status status = worker_.Connect(coordinator_, now_); !status.ok()) return status;
-    for (uint32_t left = sizes_.jobs - sizes_.histories - 1; left > 0; --left) {
-      const absl::StatusOr<std::string> id = Submit({200, 2});  // Has no room beside another, so it waits.
-      if (!id.ok()) return id.status();
-      if (absl::Status status = coordinator_.Cancel(*id, now_).status(); !status.ok()) return status;
-      Pass(absl::ZeroDuration());
-    }
+    if (absl::Status status = CancelMany(sizes_.jobs - sizes_.histories - 1); !status.ok()) return status;
+    Pass(absl::ZeroDuration());
     for (uint32_t left = sizes_.histories; left > 0;) {
       const uint32_t count = std::min(left, kAtOnce);
       left -= count;
@@ -89,6 +86,27 @@ class Crowd {
  private:
   absl::StatusOr<std::string> Submit(ExampleGroups groups) {
     return coordinator_.Submit(ExampleSubmission(absl::StrCat("s", ++submissions_), groups), now_);
+  }
+
+  // Submits jobs that have no room beside one another, and cancels them. Many threads do so, because each call waits
+  // for the disk, and the store writes what is there at once.
+  absl::Status CancelMany(uint32_t jobs) {
+    std::atomic<uint32_t> next = 0;
+    std::vector<absl::Status> ends(kCallers);
+    std::vector<std::thread> callers;
+    for (absl::Status& end : ends) {
+      callers.emplace_back([&] {
+        for (uint32_t job = next++; job < jobs && end.ok(); job = next++) {
+          const auto id = coordinator_.Submit(ExampleSubmission(absl::StrCat("c", job), {4, 1024}), now_);
+          end = id.ok() ? coordinator_.Cancel(*id, now_).status() : id.status();
+        }
+      });
+    }
+    for (std::thread& caller : callers) caller.join();
+    for (const absl::Status& end : ends) {
+      if (!end.ok()) return end;
+    }
+    return absl::OkStatus();
   }
 
   void Pass(absl::Duration time) {
@@ -170,6 +188,7 @@ absl::Status Run(const Sizes& sizes) {
   if (!log.ok()) return log.status();
   CoordinatorOptions options;
   options.store = *std::move(store);
+  options.cluster.keep.jobs_max = sizes.jobs;
   options.log = std::make_shared<JobLog>(*std::move(log));
   options.logger = std::make_shared<spdlog::logger>("crowded", std::make_shared<spdlog::sinks::null_sink_mt>());
   // The jobs come in the past, so that their ends lie before now.
@@ -197,7 +216,7 @@ int Main(int argc, char** argv) {
   Sizes sizes;
   Command command("page_benchmark", "The web page of a coordinator that holds many jobs.");
   command.Add("FOLDER", sizes.folder, "A folder that is there and empty").Required().Type("");
-  command.Add("--jobs", sizes.jobs, "Jobs in all").Range(2, 2000).Type("N");
+  command.Add("--jobs", sizes.jobs, "Jobs in all").Range(2, 20000).Type("N");
   command.Add("--histories", sizes.histories, "Jobs of these that have trained to their end").Range(1, 1000).Type("N");
   command.Add("--groups", sizes.groups, "Groups of the newest job").Range(1, 1024).Type("N");
   const Parsed parsed = command.Parse(argc, argv);

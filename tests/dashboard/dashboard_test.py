@@ -325,7 +325,7 @@ class Dashboard(unittest.TestCase):
         self.wait_for(driver, "a group that trains", f"return (() => {{ {running} }})() === 1")
         self.assertEqual(driver.execute_script("return document.getElementById('scale-groups').value"), "1")
         driver.execute_script("window.confirm = () => true; document.getElementById('scale-groups').value = '0'; document.getElementById('scale').click()")
-        self.assertIn("not scaled: ", self.wait_for(driver, "the refusal", "return document.querySelector('.actions .bad').textContent"))
+        self.assertIn("not scaled: ", self.wait_for(driver, "the refusal", "return document.querySelector('.actions > .bad').textContent"))
         driver.execute_script("document.getElementById('scale-groups').value = '2'; document.getElementById('scale').click()")
         self.wait_for(driver, "two groups that train", f"return (() => {{ {running} }})() === 2")
         # What groups report of the center is there, and the page says the same as the history.
@@ -505,9 +505,9 @@ def take_pictures(folder):
         for scheme in ("light", "dark"):
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
             for name, page, ready, height in (
-                ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 470),
+                ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 500),
                 ("job", "#/jobs/two-sizes-1", "document.querySelector('#log')?.textContent && document.querySelector('canvas')?.height", 1500),
-                ("submit", "#/submit", "document.getElementById('job')", 1060),
+                ("submit", "#/submit", "document.getElementById('job')", 1130),
             ):
                 # Colors of charts are those of the moment when their page was made.
                 driver.get("about:blank")

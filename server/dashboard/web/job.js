@@ -65,7 +65,7 @@ function groupRow(group, death, now) {
   return h(
     "tr",
     { class: held ? "held" : bad ? "dead" : null },
-    cell(group.task === "EVALUATE" ? "evaluation" : `group ${group.group ?? 0}`),
+    cell(group.task === "EVALUATE" ? "evaluation" : `group ${group.group ?? 0}`, "short"),
     cell(badge(group.state)),
     cell(group.worker ? `${group.worker} (${group.site})` : "-"),
     cell(String(group.incarnation ?? 0), "number"),
@@ -117,10 +117,10 @@ async function actOn(path, failure, said) {
 // Changes the number of a job's groups, of one site if the job has several kinds of groups.
 class Scale {
   constructor(id, said) {
-    this.count = h("input", { type: "number", min: "1", max: "1024", id: "scale-groups", "aria-label": "Number of groups" });
+    this.count = h("input", { type: "number", min: "1", max: "1024", id: "scale-groups" });
     this.site = h("select", { "aria-label": "Site", hidden: "" });
     this.button = h("button", { type: "button", id: "scale" }, "Scale");
-    this.element = h("span", { hidden: "" }, this.count, " ", this.site, " ", this.button);
+    this.element = h("span", { hidden: "" }, h("label", { for: "scale-groups" }, "Groups: "), this.count, " ", this.site, " ", this.button);
     this.site.addEventListener("change", () => this.fill());
     this.button.addEventListener("click", () => {
       const groups = this.count.value;

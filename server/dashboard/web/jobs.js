@@ -47,7 +47,7 @@ class JobTable {
       "tr",
       {},
       cell(this.box(row.id)),
-      cell(jobLink(row.id)),
+      cell(jobLink(row.id), "id"),
       cell(badge(row.state)),
       cell(progressBar(row), "short"),
       cell(duration(age(row, jobList.now)), "number"),

@@ -27,7 +27,7 @@ function nodesPage() {
       {},
       cell(node.name),
       cell(alive(node)),
-      cell(`${node.centers ?? 0} + ${node.disk_centers ?? 0}`, "number"),
+      cell(`${node.centers ?? 0}${node.disk_centers ? `, ${node.disk_centers} on disk` : ""}`, "number"),
       cell(bytes(node.center_bytes), "number"),
       cell(bytes(node.disk_bytes), "number"),
       cell(number(node.cores, 2), "number"),

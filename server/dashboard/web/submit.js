@@ -40,7 +40,7 @@ function randomId() {
 function submitPage() {
   document.title = "Submit a job - Hooke";
   const file = h("input", { type: "file", id: "file", accept: ".yaml,.yml" });
-  const text = h("textarea", { id: "job", spellcheck: "false", rows: "22", "aria-label": "The job file" });
+  const text = h("textarea", { id: "job", spellcheck: "false", rows: "16", "aria-label": "The job file" });
   const check = h("button", { type: "button", id: "check" }, "Check");
   const submit = h("button", { type: "button", id: "submit" }, "Submit");
   const said = h("p", { role: "status", id: "said" });
@@ -85,7 +85,7 @@ function submitPage() {
       whenDone(await act(`api/${what}?name=${encodeURIComponent(name)}&submission=${submission}`, text.value));
     } catch (error) {
       const refused = error instanceof Refused;
-      say(refused ? "Nothing was submitted:" : "The coordinator does not answer. Submit again: the job is stored once.", true);
+      say(refused ? (what === "check" ? "The job file has faults:" : "Nothing was submitted:") : "The coordinator does not answer. Submit again: the job is stored once.", true);
       result.replaceChildren(refused ? faultList(text.value, error.message, goTo) : "");
     } finally {
       check.disabled = submit.disabled = false;
