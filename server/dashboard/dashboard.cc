@@ -172,6 +172,8 @@ class Api {
   }
 
   HttpAnswer Download(const HttpRequest& request) {
+    // A HEAD would use the ticket up.
+    if (request.head_only) return {"a download is read with GET\n", "text/plain; charset=utf-8", 405};
     absl::StatusOr<HttpAnswer> download = exports_.Download(request.rest, request.abandoned);
     return download.ok() ? *std::move(download) : Refusal(download.status());
   }

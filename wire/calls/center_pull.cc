@@ -59,15 +59,15 @@ absl::Status CenterPull::Explain(const std::string& address, const absl::Status&
   const std::string later = absl::StrCat("; it holds part of job ", options_.job_id, ": try again when it is back");
   switch (status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::UnavailableError(
-          absl::StrCat("server ", address, " has not answered for ", absl::FormatDuration(options_.silence), later));
+      return absl::UnavailableError(absl::StrCat("server ", address, " has not answered for ",
+                                                 absl::FormatDuration(options_.silence), ", it is away or busy",
+                                                 later));
     case absl::StatusCode::kUnavailable:
       if (!IsConnectionFailure(message)) break;
       return absl::UnavailableError(
           absl::StrCat("cannot reach server ", address, ": ", ConnectionTrouble(message), later));
-    // The server's text is clear enough.
-    case absl::StatusCode::kFailedPrecondition:
-      return status;
+    case absl::StatusCode::kFailedPrecondition:  // It says what to do.
+      return absl::FailedPreconditionError(absl::StrCat("server ", address, ": ", message));
     // We did not cancel the call. A server that shuts down cuts its calls with this code.
     case absl::StatusCode::kCancelled:
       return absl::AbortedError(absl::StrCat("server ", address, " has cut the call; try again"));

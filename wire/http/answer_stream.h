@@ -28,9 +28,10 @@ class AnswerStream final : public httplib::Stream {
   // From now on the deadline is `within` away.
   void Extend(absl::Duration within) { deadline_ = SteadyTime() + within; }
 
-  // Whether nobody gets what is written: the client has gone, or this side has shut the connection down.
+  // Whether nobody gets what is written: the client has closed the connection, or its half of it, or this side has shut
+  // it down.
   bool IsGone() const {
-    pollfd polled = {descriptor_, 0, 0};
+    pollfd polled = {descriptor_, POLLRDHUP, 0};
     return poll(&polled, 1, 0) > 0;
   }
 

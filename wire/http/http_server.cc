@@ -120,6 +120,7 @@ class HttpServer::Pages final : public httplib::Server {
     if (absl::EndsWith(page.first, "*")) asked.rest = request.path.substr(page.first.size() - 1);
     asked.query.insert(request.params.begin(), request.params.end());
     asked.body = request.body;
+    asked.head_only = request.method == "HEAD";
     asked.abandoned = [stream = stream_] { return stream->IsGone(); };
     HttpAnswer answer = page.second(asked);
     response.status = answer.status;

@@ -33,6 +33,7 @@ struct HttpRequest {
   std::string rest;                          // Of a page whose name ends in "*": the part of the path in place of it.
   std::map<std::string, std::string> query;  // Decoded; of a name that comes twice, the first value.
   std::string body;                          // Of an action; empty otherwise.
+  bool head_only = false;                    // HEAD: nobody gets the body.
   // Returns true once nobody waits for the answer any more: the client has gone, or the server ends. May be called
   // until the answer has been sent.
   std::function<bool()> abandoned;
@@ -56,7 +57,8 @@ struct HttpServerOptions {
   HostPort listen;   // Port 0 picks a free one.
   std::string flag;  // The flag that sets the address, for errors: "--metrics".
   // The pages, keyed by path, like "/metrics". A key like "/jobs/*" is the page of all paths that begin with "/jobs/"
-  // and have no key of their own. Several threads may call a page at once. It should take milliseconds.
+  // and have no key of their own. Several threads may call a page at once. It should take milliseconds,
+  // unless it is one for which `threads` counts.
   std::map<std::string, HttpPage> pages;
   // Pages that do something, keyed alike. They answer only POST with the header "X-Hooke-Action: KEY", which a browser
   // lets no foreign page send, nor read the key. If the browser says which page asks (Origin, Sec-Fetch-Site), that

@@ -344,8 +344,6 @@ TEST(HttpServerTest, PagesLearnThatNobodyWaits) {
     if (server_ends) {
       server.reset();
     } else {
-      const linger now = {1, 0};
-      setsockopt(client, SOL_SOCKET, SO_LINGER, &now, sizeof now);
       close(client);
     }
     EXPECT_TRUE(abandoned.WaitForNotificationWithTimeout(absl::Seconds(20)));

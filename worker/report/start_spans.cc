@@ -6,6 +6,7 @@
 namespace hooke {
 namespace {
 
+constexpr uint64_t kProgramUsMin = 1000;
 constexpr size_t kSpansMax = 16;  // The limit that RankBegun (proto/worker.proto) states.
 
 uint64_t Microseconds(absl::Duration time) {
@@ -45,10 +46,13 @@ v1::RankBegun StartSpans::End(absl::Time now) const {
   for (size_t i = 0; i < spans_.size(); ++i) {
     const uint64_t ago = Microseconds(now - spans_[i].begin);
     const uint64_t end_ago = i + 1 < spans_.size() ? Microseconds(now - spans_[i + 1].begin) : 0;
+    const uint64_t duration = ago - std::min(end_ago, ago);
+    // A trainer of ours does nothing of its own there.
+    if (spans_[i].what == v1::LifeSpan::PROGRAM && duration < kProgramUsMin) continue;
     v1::RankSpan* span = begun.add_spans();
     span->set_what(spans_[i].what);
     span->set_ago_us(ago);
-    span->set_duration_us(ago - std::min(end_ago, ago));
+    span->set_duration_us(duration);
   }
   return begun;
 }

@@ -18,7 +18,7 @@ class StartSpans {
   void Begin(v1::LifeSpan::What what, absl::Time now);
   // Begins the span that this phase stands for, if it stands for one.
   void Enter(v1::RankProgress::Phase phase, absl::Time now);
-  // Ends the first step and returns the report.
+  // Ends the first step and returns the report. It leaves out a PROGRAM of less than 1 ms.
   v1::RankBegun End(absl::Time now) const;
 
  private:

@@ -31,12 +31,13 @@ TEST(StartSpansTest, WholeWay) {
   spans.Begin(v1::LifeSpan::JOINED, At(100));
   spans.Begin(v1::LifeSpan::DATA, At(150));
   spans.Enter(v1::RankProgress::ATTACHING, At(200));
+  spans.Begin(v1::LifeSpan::PROGRAM, At(250));
   spans.Enter(v1::RankProgress::COMPUTE, At(300));
   spans.Enter(v1::RankProgress::COLLECTIVE, At(310));
   spans.Enter(v1::RankProgress::COMPUTE, At(320));
   EXPECT_THAT(Texts(spans.End(At(340))),
               ElementsAre("LOADED 340 ago, 100 long", "JOINED 240 ago, 50 long", "DATA 190 ago, 50 long",
-                          "ATTACHED 140 ago, 100 long", "FIRST_STEP 40 ago, 40 long"));
+                          "ATTACHED 140 ago, 50 long", "PROGRAM 90 ago, 50 long", "FIRST_STEP 40 ago, 40 long"));
 }
 
 // After the first step has begun, phases change nothing. A clock that was set back gives empty spans, none that
@@ -48,8 +49,7 @@ TEST(StartSpansTest, NoSecondFirstStep) {
   spans.Enter(v1::RankProgress::COMPUTE, At(200));
   spans.Enter(v1::RankProgress::ATTACHING, At(210));
   spans.Enter(v1::RankProgress::EVALUATING, At(220));
-  EXPECT_THAT(Texts(spans.End(At(300))),
-              ElementsAre("PROGRAM 200 ago, 0 long", "ATTACHED 200 ago, 100 long", "FIRST_STEP 100 ago, 100 long"));
+  EXPECT_THAT(Texts(spans.End(At(300))), ElementsAre("ATTACHED 200 ago, 100 long", "FIRST_STEP 100 ago, 100 long"));
 }
 
 // A program that goes back and forth has a bounded report, which still ends with the first step.
