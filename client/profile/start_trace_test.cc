@@ -35,6 +35,7 @@ v1::StartTimes* AddStart(uint32_t group, uint32_t incarnation, const std::string
 // Returns "worker w1/group 0: prepare 100+50" for each slice, in microseconds.
 std::vector<std::string> Texts(const StartTrace& trace) {
   std::vector<std::string> texts;
+  texts.reserve(trace.slices.size());
   for (const StartSlice& slice : trace.slices) {
     std::string where = "?";
     for (const StartTrack& track : trace.tracks) {

@@ -20,6 +20,7 @@ using What = v1::LifeSpan::What;
 template <typename Spans>
 std::vector<std::string> Texts(const Spans& spans) {
   std::vector<std::string> texts;
+  texts.reserve(static_cast<size_t>(spans.size()));
   for (const v1::LifeSpan& span : spans) {
     texts.push_back(
         absl::StrCat(v1::LifeSpan::What_Name(span.what()), " ", span.begin_unix_us(), "+", span.duration_us()));
@@ -78,6 +79,7 @@ TEST(StartTimesTest, KeepsFour) {
   std::vector<v1::StartTimes> starts;
   for (uint32_t i = 1; i <= 7; ++i) AddStart({3, i, "w1", "", 0, 1000}, starts);
   std::vector<uint32_t> kept;
+  kept.reserve(starts.size());
   for (const v1::StartTimes& start : starts) kept.push_back(start.incarnation());
   EXPECT_THAT(kept, ElementsAre(1, 5, 6, 7));
 }

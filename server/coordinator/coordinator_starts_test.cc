@@ -27,6 +27,7 @@ class CoordinatorStartsTest : public CoordinatorFixture {
   // Returns "QUEUED 0+1.5" for a span that began with the fixture's clock and took 1.5 s.
   static std::vector<std::string> Texts(const google::protobuf::RepeatedPtrField<v1::LifeSpan>& spans) {
     std::vector<std::string> texts;
+    texts.reserve(static_cast<size_t>(spans.size()));
     for (const v1::LifeSpan& span : spans) {
       texts.push_back(absl::StrCat(v1::LifeSpan::What_Name(span.what()), " ", span.begin_unix_us() / 1e6 - 1000000, "+",
                                    static_cast<double>(span.duration_us()) / 1e6));

@@ -245,12 +245,13 @@ TEST(ReporterTest, TellsHowItBegan) {
     reporter.Done(3);
   }
   daemon.Await(v1::RankEvent::kDone, 2);
+  const std::vector<v1::RankEvent> all = daemon.All();
   std::vector<int> kinds;
-  for (const v1::RankEvent& event : daemon.All()) kinds.push_back(event.event_case());
+  kinds.reserve(all.size());
+  for (const v1::RankEvent& event : all) kinds.push_back(event.event_case());
   EXPECT_THAT(kinds, ElementsAre(v1::RankEvent::kHello, v1::RankEvent::kProgress, v1::RankEvent::kBegun,
                                  v1::RankEvent::kProgress, v1::RankEvent::kDone, v1::RankEvent::kHello,
                                  v1::RankEvent::kProgress, v1::RankEvent::kDone));
-  const std::vector<v1::RankEvent> all = daemon.All();
   EXPECT_EQ(all.at(1).progress().step(), 1u);
   const auto& spans = all.at(2).begun().spans();
   ASSERT_EQ(spans.size(), 4);

@@ -17,6 +17,7 @@ absl::Time At(int64_t us) { return absl::FromUnixMicros(1000000 + us); }
 // Returns "DATA 100 ago, 50 long" for each span.
 std::vector<std::string> Texts(const v1::RankBegun& begun) {
   std::vector<std::string> texts;
+  texts.reserve(static_cast<size_t>(begun.spans_size()));
   for (const v1::RankSpan& span : begun.spans()) {
     texts.push_back(
         absl::StrCat(v1::LifeSpan::What_Name(span.what()), " ", span.ago_us(), " ago, ", span.duration_us(), " long"));
