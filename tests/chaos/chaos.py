@@ -38,13 +38,14 @@ HOSTS = 4
 SLOTS = 2
 # One more host has a whole Slurm, whose batch jobs are the workers of a site of their own.
 SLURM_HOST, SLURM_SITE = HOSTS, "hpc"
-# Slurm gives a node up after 10 s without its slurmd, and takes it back with the next one.
-SLURM_OPTIONS = f"SlurmdTimeout=10\nReturnToService=2\n{slurm_cluster.PARTITIONS}"
+# Slurm takes a node that it has given up back with the next slurmd.
+SLURM_OPTIONS = f"SlurmdTimeout=3\nReturnToService=2\n{slurm_cluster.PARTITIONS}"
 # A worker or server that was stopped or cut off for longer than this is lost; the faults last for less and for more.
 LEASE = "5s"
 FAULT_SECONDS = 8
-# A slurmd may be away for so long that Slurm gives its node up. It looks each third of SlurmdTimeout.
-SLURMD_SECONDS = 25
+# A slurmd may be away for so long that Slurm gives its node up. With the timeout above that takes 17 s and more, because a question to a node that is gone
+# takes 15 s.
+SLURMD_SECONDS = 40
 # After the last fault, the jobs that are left must end.
 END_SECONDS = 240
 ASK_SECONDS = 60
@@ -166,8 +167,8 @@ class Chaos:
         heapq.heappush(self.mends, (time.monotonic() + seconds, self.number, what, mend))
         return f"for {seconds:.1f} s"
 
-    def mend(self, all_of_them=False):
-        while self.mends and (all_of_them or self.mends[0][0] <= time.monotonic()):
+    def mend(self):
+        while self.mends and self.mends[0][0] <= time.monotonic():
             _, _, what, mend = heapq.heappop(self.mends)
             mend()
             self.say(f"mended: {what}")
@@ -196,7 +197,10 @@ class Chaos:
                 self.counts[fault.__name__] = self.counts.get(fault.__name__, 0) + 1
                 self.say(what)
             time.sleep(self.chance.uniform(0.1, 1.5))
-        self.mend(all_of_them=True)
+        while self.mends:
+            self.mend()
+            self.supervise()
+            time.sleep(0.1)
 
     def submit(self):
         kinds = KINDS if self.cluster.slurm is None else (SLURM_KIND, *KINDS)
