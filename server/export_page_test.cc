@@ -279,7 +279,7 @@ TEST_F(ExportPageTest, PassesALargeModelThrough) {
   const uint64_t grown = coordinator_->Status("VmHWM") - before;
   std::cout << kCenterBytes / kMiB << " MiB in " << took << "; the coordinator grew by " << grown / kMiB
             << " MiB; its slowest answer to another took " << longest << std::endl;
-  EXPECT_LT(grown, 48 * kMiB);
+  EXPECT_LT(grown, 96 * kMiB);  // The allocator and gRPC keep some; a whole file in memory would take 256 MiB.
   EXPECT_LT(longest, absl::Seconds(1));
   const std::vector<float> values = Ramp(0, center.values);
   ASSERT_GT(answer.size(), head + kCenterBytes);
