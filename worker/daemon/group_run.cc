@@ -377,7 +377,7 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
 
 bool GroupRun::NoteBegun() {
   absl::MutexLock lock(&mutex_);
-  return !std::exchange(begun_, true);
+  return !std::exchange(said_begun_, true);
 }
 
 void GroupRun::RankStreamEnded(uint32_t rank) {

@@ -167,7 +167,7 @@ class GroupRun final {
   SteadyCondition told_;  // `launch_` or `stopped_` has been set.
   RankWatch watch_ ABSL_GUARDED_BY(mutex_);
   ExitOrder exit_order_ ABSL_GUARDED_BY(mutex_);
-  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // Rank 0 has said how it began.
+  bool said_begun_ ABSL_GUARDED_BY(mutex_) = false;  // Rank 0 has said how it began.
   ProgressFilter filter_ ABSL_GUARDED_BY(mutex_);
   MissedServers missed_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_
