@@ -25,7 +25,7 @@ std::vector<std::string> Texts(const v1::RankBegun& begun) {
   return texts;
 }
 
-// The built-in trainer's way to its first step. Each span ends where the next one begins.
+// The way to the first step of a program that does something before it. Each span ends where the next one begins.
 TEST(StartSpansTest, WholeWay) {
   StartSpans spans;
   spans.Begin(v1::LifeSpan::LOADED, At(0));
@@ -33,12 +33,12 @@ TEST(StartSpansTest, WholeWay) {
   spans.Begin(v1::LifeSpan::DATA, At(150));
   spans.Enter(v1::RankProgress::ATTACHING, At(200));
   spans.Begin(v1::LifeSpan::PROGRAM, At(250));
-  spans.Enter(v1::RankProgress::COMPUTE, At(300));
-  spans.Enter(v1::RankProgress::COLLECTIVE, At(310));
-  spans.Enter(v1::RankProgress::COMPUTE, At(320));
-  EXPECT_THAT(Texts(spans.End(At(340))),
-              ElementsAre("LOADED 340 ago, 100 long", "JOINED 240 ago, 50 long", "DATA 190 ago, 50 long",
-                          "ATTACHED 140 ago, 50 long", "PROGRAM 90 ago, 50 long", "FIRST_STEP 40 ago, 40 long"));
+  spans.Enter(v1::RankProgress::COMPUTE, At(2250));
+  spans.Enter(v1::RankProgress::COLLECTIVE, At(2260));
+  spans.Enter(v1::RankProgress::COMPUTE, At(2270));
+  EXPECT_THAT(Texts(spans.End(At(2290))),
+              ElementsAre("LOADED 2290 ago, 100 long", "JOINED 2190 ago, 50 long", "DATA 2140 ago, 50 long",
+                          "ATTACHED 2090 ago, 50 long", "PROGRAM 2040 ago, 2000 long", "FIRST_STEP 40 ago, 40 long"));
 }
 
 // After the first step has begun, phases change nothing. A clock that was set back gives empty spans, none that
