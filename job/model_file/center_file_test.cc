@@ -30,7 +30,7 @@ class FakeSource final : public CenterSource {
       header.set_shard_index(static_cast<uint32_t>(shard));
       header.set_shard_count(3);
       v1::PullResponse second;
-      second.mutable_block()->set_first(static_cast<uint64_t>(2 * shard));
+      second.mutable_block()->set_first(uint64_t{2} * static_cast<uint64_t>(shard));
       for (int i = 2 * shard; i < 5 && i < 2 * shard + 2; ++i) {
         const auto value = static_cast<float>(i);
         second.mutable_block()->mutable_values()->append(reinterpret_cast<const char*>(&value), 4);
