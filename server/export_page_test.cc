@@ -65,6 +65,7 @@ class Server {
     flags.insert(flags.begin(), {"server/hooke-server", "--listen=127.0.0.1:0", "--snapshot-interval=1h",
                                  absl::StrCat("--state-dir=", folder, "/state"), "--ready-file=" + ready});
     std::vector<char*> argv;
+    argv.reserve(flags.size() + 1);
     for (std::string& flag : flags) argv.push_back(flag.data());
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;

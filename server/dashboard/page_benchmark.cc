@@ -94,6 +94,7 @@ class Crowd {
     std::atomic<uint32_t> next = 0;
     std::vector<absl::Status> ends(kCallers);
     std::vector<std::thread> callers;
+    callers.reserve(ends.size());
     for (absl::Status& end : ends) {
       callers.emplace_back([&] {
         for (uint32_t job = next++; job < jobs && end.ok(); job = next++) {

@@ -270,7 +270,7 @@ TEST(HttpServerTest, LongAnswersAreWholeOrReset) {
   const auto pieces = [](int good, bool fails) {
     return [good, fails](const HttpRequest& /*request*/) {
       HttpAnswer answer;
-      answer.bytes = 8 * 1000;
+      answer.bytes = 8000;
       answer.file_name = "a-1.safetensors";
       answer.next = [good, fails, made = std::make_shared<int>(0)]() -> absl::StatusOr<std::string> {
         absl::SleepFor(absl::Milliseconds(50));  // A slow source.

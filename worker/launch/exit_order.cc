@@ -32,6 +32,7 @@ std::vector<uint32_t> ExitOrder::Exited() const {
   std::vector<epoll_event> events(watched_.size());
   const int ready = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 0);
   std::vector<uint32_t> ranks;
+  ranks.reserve(watched_.size());
   for (int i = 0; i < ready; ++i) ranks.push_back(events[i].data.u32);
   return ranks;
 }
