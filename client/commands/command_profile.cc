@@ -164,7 +164,8 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
 }  // namespace
 
 void AddProfileCommand(Command& program, Invocation& invocation) {
-  Command& command = program.AddCommand("profile", "Show what a job's collectives cost, and write a trace of its steps and starts");
+  Command& command =
+      program.AddCommand("profile", "Show what a job's collectives cost, and write a trace of its steps and starts");
   auto flags = std::make_shared<ProfileFlags>();
   command.Add("JOB", flags->job, "The job's id, as `hooke jobs` lists it").Required().Type("");
   command.Add("--exact", flags->exact, "A row for each size instead of each power of two");
