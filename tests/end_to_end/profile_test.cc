@@ -238,6 +238,17 @@ TEST_F(ProfileTest, TraceOfASubmit) {
   };
   const auto first = cluster_->Await(*id, kJobLimit, runs(1));
   ASSERT_TRUE(first.ok()) << first.status();
+  const std::string path = cluster_->folder() + "/trace.json";
+  const auto has_first_steps = [&](int64_t count) {
+    return [&, count](const v1::JobStatus&) {
+      cluster_->Hooke({"profile", *id, "--trace", path, "--force"});
+      const std::vector<Slice> rank = ReadStarts(path)["group 0 rank 0/start"];
+      return std::count_if(rank.begin(), rank.end(), [](const Slice& span) { return span.name == "first step"; }) ==
+             count;
+    };
+  };
+  // The rank's report of its first step comes right behind the progress that shows the step.
+  ASSERT_TRUE(cluster_->Await(*id, kJobLimit, has_first_steps(1)).ok());
   const std::vector<pid_t> ranks = cluster_->RankPids(*id, 0);
   ASSERT_FALSE(ranks.empty());
   kill(ranks[0], SIGKILL);
@@ -245,14 +256,7 @@ TEST_F(ProfileTest, TraceOfASubmit) {
   ASSERT_TRUE(again.ok()) << again.status();
   const std::string worker = absl::StrCat("worker ", first->groups(0).worker());
 
-  const std::string path = cluster_->folder() + "/trace.json";
-  const auto starts = [&](const v1::JobStatus&) {
-    // The rank's report of its first step comes right behind the progress that shows the step.
-    cluster_->Hooke({"profile", *id, "--trace", path, "--force"});
-    const std::vector<Slice> rank = ReadStarts(path)["group 0 rank 0/start"];
-    return std::count_if(rank.begin(), rank.end(), [](const Slice& span) { return span.name == "first step"; }) == 2;
-  };
-  ASSERT_TRUE(cluster_->Await(*id, kJobLimit, starts).ok());
+  ASSERT_TRUE(cluster_->Await(*id, kJobLimit, has_first_steps(2)).ok());
   EXPECT_EQ(cluster_->Hooke({"cancel", *id}).status, 0);
   std::map<std::string, std::vector<Slice>> tracks = ReadStarts(path);
   const Slice submit = SpanIn(tracks["client/hooke submit"], "submit", 0);
