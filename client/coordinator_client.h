@@ -42,7 +42,7 @@ class CoordinatorClient {
   // be read. UNAVAILABLE: the coordinator cannot be reached, or loses the files again and again. CANCELLED: `goes_on`
   // returned false; it is asked again and again. DEADLINE_EXCEEDED: the upload was too slow, or stood still.
   absl::StatusOr<Uploaded> PutFiles(const CollectedFiles& files, const std::function<bool()>& goes_on);
-  // What the client did before it submits.
+  // Times that the client took before it submits a job.
   struct SubmitTimes {
     absl::Duration preparing;  // Since its program started.
     absl::Duration upload;     // The part of it that sending the job's files took.
@@ -67,7 +67,8 @@ class CoordinatorClient {
   // The profiles of the job's ranks; there is at least one. NOT_FOUND: there is no such job. FAILED_PRECONDITION: the
   // job has no profile.
   absl::StatusOr<std::vector<v1::ReadProfileResponse>> ReadProfile(const std::string& job_id, bool trace);
-  // What took how long from the job's submission to the first steps of its groups. NOT_FOUND: there is no such job.
+  // Returns how long each part of the way took from the job's submission to the first steps of its groups. NOT_FOUND:
+  // there is no such job.
   // UNIMPLEMENTED: the coordinator is of an older version.
   absl::StatusOr<v1::ReadStartsResponse> ReadStarts(const std::string& job_id);
   // The points of the job's history, at least one, in the order of ReadHistory (proto/coordinator.proto). NOT_FOUND:

@@ -5,11 +5,16 @@
 #include "absl/strings/strip.h"
 
 namespace hooke {
+namespace {
 
-std::string JobStateText(v1::JobState state) {
-  const std::string& name = v1::JobState_Name(state);
-  absl::string_view word = name;
-  return absl::ConsumePrefix(&word, "JOB_STATE_") ? absl::AsciiStrToLower(word) : "unknown";
+std::string Word(absl::string_view name, absl::string_view prefix) {
+  return absl::ConsumePrefix(&name, prefix) ? absl::AsciiStrToLower(name) : "unknown";
 }
+
+}  // namespace
+
+std::string JobStateText(v1::JobState state) { return Word(v1::JobState_Name(state), "JOB_STATE_"); }
+
+std::string GroupStateText(v1::GroupState state) { return Word(v1::GroupState_Name(state), "GROUP_STATE_"); }
 
 }  // namespace hooke

@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_STATE_WORD_H_
 #define HOOKE_JOB_STATE_WORD_H_
 
-// The word for a job's state. Pure.
+// The words for the states of jobs and groups. Pure.
 
 #include <string>
 
@@ -11,6 +11,7 @@ namespace hooke {
 
 // Returns the word of a state, like "running"; "unknown" for a state of a newer coordinator.
 std::string JobStateText(v1::JobState state);
+std::string GroupStateText(v1::GroupState state);
 
 }  // namespace hooke
 

@@ -1,14 +1,11 @@
 // A model is downloaded from the web page of a real coordinator, which passes it through from two servers.
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +30,7 @@
 #include "server/cluster/example_job.h"
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_group.h"
+#include "server/server_program.h"
 #include "wire/host_port.h"
 
 namespace hooke {
@@ -45,55 +43,27 @@ constexpr absl::Duration kDeadline = absl::Seconds(60);
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kCenterBytes = 256 * kMiB;
 
-// Polls `done` until it is true or the deadline passes.
-bool WaitUntil(const std::function<bool()>& done) {
-  const absl::Time end = absl::Now() + kDeadline;
-  absl::Notification never;
-  while (!done()) {
-    if (absl::Now() > end) return false;
-    never.WaitForNotificationWithTimeout(absl::Milliseconds(10));
-  }
-  return true;
-}
-
 // A hooke-server with its own folder. The destructor kills it.
 class Server {
  public:
   explicit Server(const std::string& folder, std::vector<std::string> flags) {
     const std::string ready = folder + "/ready";
     std::filesystem::create_directories(folder);
-    flags.insert(flags.begin(), {"server/hooke-server", "--listen=127.0.0.1:0", "--snapshot-interval=1h",
+    flags.insert(flags.begin(), {"--listen=127.0.0.1:0", "--snapshot-interval=1h",
                                  absl::StrCat("--state-dir=", folder, "/state"), "--ready-file=" + ready});
-    std::vector<char*> argv;
-    argv.reserve(flags.size() + 1);
-    for (std::string& flag : flags) argv.push_back(flag.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    const std::string log = folder + "/log";
-    posix_spawn_file_actions_addopen(&actions, 2, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    EXPECT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); }));
+    program_ = std::make_unique<ServerProgram>(folder, "server", flags);
+    EXPECT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); }, kDeadline)) << program_->Output();
     std::ifstream lines(ready);
     std::string word;
     lines >> address_ >> word >> dashboard_;  // "HOST:PORT", and on the next line "dashboard HOST:PORT".
     EXPECT_NE(address_, "");
   }
-  ~Server() { Kill(); }
 
-  void Kill() {
-    if (pid_ > 0) {
-      kill(pid_, SIGKILL);
-      waitpid(pid_, nullptr, 0);
-    }
-    pid_ = 0;
-  }
-  void Signal(int signal) { kill(pid_, signal); }
+  void Kill() { program_.reset(); }
 
   // Returns a field of the server's /proc/PID/status in bytes: "VmRSS" or "VmHWM".
   uint64_t Status(const std::string& field) const {
-    std::ifstream lines(absl::StrCat("/proc/", pid_, "/status"));
+    std::ifstream lines(absl::StrCat("/proc/", program_->pid(), "/status"));
     for (std::string line; std::getline(lines, line);) {
       const std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(": \t"), absl::SkipEmpty());
       uint64_t kibibytes = 0;
@@ -102,13 +72,13 @@ class Server {
     return 0;
   }
   // Makes VmHWM begin at VmRSS again.
-  void ResetPeak() const { std::ofstream(absl::StrCat("/proc/", pid_, "/clear_refs")) << 5; }
+  void ResetPeak() const { std::ofstream(absl::StrCat("/proc/", program_->pid(), "/clear_refs")) << 5; }
 
   const std::string& address() const { return address_; }
   const std::string& dashboard() const { return dashboard_; }
 
  private:
-  pid_t pid_ = 0;
+  std::unique_ptr<ServerProgram> program_;
   std::string address_;
   std::string dashboard_;
 };
@@ -174,7 +144,7 @@ class ExportPageTest : public testing::Test {
 
   // Submits a job and places it on a worker that is this test. Returns the center's description for the servers.
   TestCenter Place() {
-    EXPECT_TRUE(WaitUntil([&] { return Ask() == 2 || HasFailure(); }));
+    EXPECT_TRUE(WaitUntil([&] { return Ask() == 2 || HasFailure(); }, kDeadline));
     v1::SubmitResponse submitted;
     grpc::ClientContext context;
     SetDeadline(&context);
@@ -304,20 +274,24 @@ TEST_F(ExportPageTest, SlowBrowsersAndLostServers) {
 
   // A browser that goes away frees its slot at once.
   other = nullptr;
-  EXPECT_TRUE(WaitUntil([&] {
-    const std::string answer = Prepare(center.job_id);
-    return absl::StartsWith(answer, "HTTP/1.1 200");
-  }));
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        const std::string answer = Prepare(center.job_id);
+        return absl::StartsWith(answer, "HTTP/1.1 200");
+      },
+      kDeadline));
 
   server_->Kill();
   const std::string& cut = slow->Read(SIZE_MAX);
   EXPECT_EQ(slow->error, ECONNRESET);
   EXPECT_LT(cut.size(), kCenterBytes);
   std::string away;
-  EXPECT_TRUE(WaitUntil([&] {
-    away = Prepare(center.job_id);
-    return away.find("models go through") == std::string::npos;
-  }));
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        away = Prepare(center.job_id);
+        return away.find("models go through") == std::string::npos;
+      },
+      kDeadline));
   EXPECT_THAT(away, StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(away, HasSubstr(absl::StrCat("cannot reach server ", server_->address(), ": Connection refused")));
 }

@@ -1,14 +1,11 @@
 // Tests the hooke-server program as its user meets it: a process, its exit status, its lines, its signals.
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/parameter_server.grpc.pb.h"
@@ -25,6 +21,7 @@
 #include "server/parameters/test_center.h"
 #include "server/parameters/test_group.h"
 #include "server/parameters/test_grpc_exchanges.h"
+#include "server/server_program.h"
 #include "wire/frame.h"
 #include "wire/frame_socket.h"
 
@@ -44,66 +41,10 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-// Polls `done` until it is true or the deadline passes.
-bool WaitUntil(const std::function<bool()>& done) {
-  const absl::Time end = absl::Now() + kDeadline;
-  absl::Notification never;
-  while (!done()) {
-    if (absl::Now() > end) return false;
-    never.WaitForNotificationWithTimeout(absl::Milliseconds(10));
-  }
-  return true;
+size_t ThreadsOf(const ServerProgram& program) {
+  const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", program.pid(), "/task"));
+  return static_cast<size_t>(std::distance(begin(threads), end(threads)));
 }
-
-// One process of the program. The destructor kills it.
-class Program {
- public:
-  // `runner`: the words before the program's name, to run it with a lower limit of something.
-  Program(const std::string& folder, const std::string& name, const std::vector<std::string>& flags,
-          const std::vector<std::string>& runner = {})
-      : log_(folder + "/" + name + ".log") {
-    std::vector<std::string> words = runner;
-    words.push_back("server/hooke-server");
-    words.insert(words.end(), flags.begin(), flags.end());
-    std::vector<char*> argv;
-    argv.reserve(words.size() + 1);
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    char path[] = "PATH=/usr/bin:/bin";
-    char* environment[] = {path, nullptr};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    EXPECT_EQ(posix_spawnp(&pid_, argv[0], &actions, nullptr, argv.data(), environment), 0);
-    posix_spawn_file_actions_destroy(&actions);
-  }
-  ~Program() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  void Signal(int number) { kill(pid_, number); }
-
-  // Returns the exit status; 128 plus the signal's number if one killed it; -1 at the deadline.
-  int Wait() {
-    int status = 0;
-    if (!WaitUntil([&] { return waitpid(pid_, &status, WNOHANG) == pid_; })) return -1;
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
-  std::string Output() const { return Contents(log_); }
-  size_t Threads() const {
-    const std::filesystem::directory_iterator threads(absl::StrCat("/proc/", pid_, "/task"));
-    return static_cast<size_t>(std::distance(begin(threads), end(threads)));
-  }
-
- private:
-  const std::string log_;
-  pid_t pid_ = 0;
-};
 
 class HookeServerTest : public testing::Test {
  protected:
@@ -115,14 +56,14 @@ class HookeServerTest : public testing::Test {
   ~HookeServerTest() override { std::filesystem::remove_all(folder_); }
 
   // Starts a server with its own state folder, waits until it serves, and returns its address.
-  std::string Serve(std::unique_ptr<Program>& program, const std::string& name, std::vector<std::string> flags = {},
-                    const std::vector<std::string>& runner = {}) {
+  std::string Serve(std::unique_ptr<ServerProgram>& program, const std::string& name,
+                    std::vector<std::string> flags = {}, const std::vector<std::string>& runner = {}) {
     const std::string ready = absl::StrCat(folder_, "/", name, ".ready");
     std::filesystem::remove(ready);
     flags.push_back(absl::StrCat("--state-dir=", folder_, "/", name));
     flags.push_back(absl::StrCat("--ready-file=", ready));
     if (flags[0].find("--listen") == std::string::npos) flags.push_back("--listen=127.0.0.1:0");
-    program = std::make_unique<Program>(folder_, name, flags, runner);
+    program = std::make_unique<ServerProgram>(folder_, name, flags, runner);
     EXPECT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); })) << program->Output();
     return std::string(absl::StripSuffix(Contents(ready), "\n"));
   }
@@ -143,9 +84,9 @@ std::unique_ptr<grpc::ClientContext> Context() {
 
 // If another server has the port, the program exits with 1. Its line says so and what to do.
 TEST_F(HookeServerTest, SaysThatThePortIsInUse) {
-  std::unique_ptr<Program> first;
+  std::unique_ptr<ServerProgram> first;
   const std::string address = Serve(first, "first");
-  Program second(folder_, "second", {"--listen=" + address, absl::StrCat("--state-dir=", folder_, "/second")});
+  ServerProgram second(folder_, "second", {"--listen=" + address, absl::StrCat("--state-dir=", folder_, "/second")});
   EXPECT_EQ(second.Wait(), 1);
   EXPECT_THAT(second.Output(),
               HasSubstr(absl::StrCat("cannot listen on ", address, ": address already in use: another server ",
@@ -155,7 +96,7 @@ TEST_F(HookeServerTest, SaysThatThePortIsInUse) {
 // SIGTERM and SIGINT end the program with status 0, even while someone watches.
 TEST_F(HookeServerTest, StopsOnSignals) {
   for (int number : {SIGTERM, SIGINT}) {
-    std::unique_ptr<Program> program;
+    std::unique_ptr<ServerProgram> program;
     const std::string address = Serve(program, "first");
     std::unique_ptr<v1::Coordinator::Stub> stub = StubOf(address);
     v1::SubmitResponse submitted;
@@ -179,7 +120,7 @@ TEST_F(HookeServerTest, StopsOnSignals) {
 // SIGTERM ends the program within seconds.
 TEST_F(HookeServerTest, StopsWhileContributionsWait) {
   constexpr uint32_t kGroups = 60;
-  std::unique_ptr<Program> program;
+  std::unique_ptr<ServerProgram> program;
   const std::string address = Serve(program, "second", {"--coordinator=127.0.0.1:1"});
   TestCenter center;
   center.groups = kGroups;
@@ -198,7 +139,7 @@ TEST_F(HookeServerTest, StopsWhileContributionsWait) {
   }
   v1::LocateResponse located;
   ASSERT_TRUE(client->stub().Locate(Context().get(), {}, &located).ok());
-  const size_t threads = program->Threads();
+  const size_t threads = ThreadsOf(*program);
   const std::vector<float> values(center.values, 1);
   const ValuesHeader header = {1, 0, center.values};
   std::vector<std::unique_ptr<TestStream>> streams;
@@ -218,7 +159,7 @@ TEST_F(HookeServerTest, StopsWhileContributionsWait) {
     ASSERT_TRUE(sockets.back()->SendPayload(header, {bytes, values.size() * sizeof(float)}).ok());
   }
   ASSERT_TRUE(client->stub().Locate(Context().get(), {}, &located).ok());
-  EXPECT_LE(program->Threads(), threads + 8) << "gRPC makes a few threads as it needs them";
+  EXPECT_LE(ThreadsOf(*program), threads + 8) << "gRPC makes a few threads as it needs them";
   const absl::Time begin = absl::Now();
   program->Signal(SIGTERM);
   for (const auto& stream : streams) EXPECT_FALSE(stream->Finish().ok());
@@ -234,7 +175,7 @@ TEST_F(HookeServerTest, StopsWhileContributionsWait) {
 // Silent connections to both ports of a server, more than the files that it may open, keep it neither from answering
 // nor from ending.
 TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
-  std::unique_ptr<Program> program;
+  std::unique_ptr<ServerProgram> program;
   const std::string address = Serve(program, "first", {}, {"prlimit", "--nofile=64:256"});
   EXPECT_THAT(program->Output(), HasSubstr("may open 256 files at a time"));
   const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
@@ -262,7 +203,7 @@ TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
 
 // A coordinator is killed right after Submit was answered. The next process on the same folder and port has the job.
 TEST_F(HookeServerTest, AKilledCoordinatorLosesNothing) {
-  std::unique_ptr<Program> program;
+  std::unique_ptr<ServerProgram> program;
   const std::string address = Serve(program, "first");
   v1::SubmitResponse submitted;
   ASSERT_TRUE(StubOf(address)->Submit(Context().get(), ExampleSubmission("s"), &submitted).ok());
@@ -277,7 +218,7 @@ TEST_F(HookeServerTest, AKilledCoordinatorLosesNothing) {
 
 // A server whose coordinator is not there says so and goes on trying.
 TEST_F(HookeServerTest, KeepsTryingToJoin) {
-  std::unique_ptr<Program> program;
+  std::unique_ptr<ServerProgram> program;
   Serve(program, "second", {"--coordinator=127.0.0.1:1"});
   EXPECT_TRUE(WaitUntil([&] {
     return program->Output().find("coordinator 127.0.0.1:1 does not answer") != std::string::npos;
@@ -290,17 +231,17 @@ TEST_F(HookeServerTest, KeepsTryingToJoin) {
 TEST_F(HookeServerTest, RefusesADamagedJobStore) {
   std::filesystem::create_directories(folder_ + "/first");
   std::ofstream(folder_ + "/first/coordinator.db") << std::string(4096, 'x');
-  Program program(folder_, "first", {"--listen=127.0.0.1:0", absl::StrCat("--state-dir=", folder_, "/first")});
+  ServerProgram program(folder_, "first", {"--listen=127.0.0.1:0", absl::StrCat("--state-dir=", folder_, "/first")});
   EXPECT_EQ(program.Wait(), 1);
   EXPECT_THAT(program.Output(), HasSubstr(absl::StrCat("job store ", folder_, "/first/coordinator.db is damaged")));
 }
 
 // A mistake on the command line is exit status 2.
 TEST_F(HookeServerTest, UsageIsTwo) {
-  Program program(folder_, "first", {"--nonsense"});
+  ServerProgram program(folder_, "first", {"--nonsense"});
   EXPECT_EQ(program.Wait(), 2);
   EXPECT_THAT(program.Output(), HasSubstr("--nonsense"));
-  Program version(folder_, "version", {"--version"});
+  ServerProgram version(folder_, "version", {"--version"});
   EXPECT_EQ(version.Wait(), 0);
   EXPECT_THAT(version.Output(), testing::MatchesRegex("hooke-server [0-9.]+\n"));
 }

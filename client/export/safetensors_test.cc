@@ -34,7 +34,7 @@ class SafetensorsTest : public ::testing::Test {
   const std::string path_ = absl::StrCat(folder_, "/model.safetensors");
 };
 
-// What was appended is in the file, which appears when it is complete.
+// The file has all bytes that were appended. It appears when it is complete.
 TEST_F(SafetensorsTest, AppearsComplete) {
   absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Create(path_, 7);
   ASSERT_TRUE(file.ok()) << file.status();

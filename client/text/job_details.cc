@@ -12,6 +12,7 @@
 #include "job/file_manifest.h"
 #include "job/job_state.h"
 #include "job/metric.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {

@@ -23,7 +23,7 @@
 namespace hooke {
 namespace {
 
-// Turns an enum's name into a word: "GROUP_STATE_RUNNING" becomes "running". A value from a newer coordinator becomes
+// Turns an enum's name into a word: "COMPRESSION_INT8" becomes "int8". A value from a newer coordinator becomes
 // "unknown".
 std::string Lower(const std::string& name, absl::string_view prefix) {
   absl::string_view rest = name;
@@ -35,8 +35,6 @@ std::string Counted(uint32_t count, absl::string_view what) {
 }
 
 }  // namespace
-
-std::string GroupStateText(v1::GroupState state) { return Lower(v1::GroupState_Name(state), "GROUP_STATE_"); }
 
 std::string DurationText(absl::Duration duration) {
   const int64_t seconds = std::max<int64_t>(0, absl::ToInt64Seconds(duration));

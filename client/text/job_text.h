@@ -14,8 +14,6 @@
 
 namespace hooke {
 
-std::string GroupStateText(v1::GroupState state);  // Example: "running".
-
 // Examples: "0:42", "1:02:03". A negative duration gives "0:00".
 std::string DurationText(absl::Duration duration);
 std::string PercentText(double fraction);  // Example: "90.12 %".

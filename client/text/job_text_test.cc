@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "job/state_word.h"
+
 namespace hooke {
 namespace {
 

@@ -86,7 +86,7 @@ TEST(CenterFileTest, OnePassFromTheFirstByteToTheLast) {
   }
 }
 
-// What is wrong with the last server from the beginning is said before the first byte.
+// If the last server is away from the beginning, the error comes before the first byte of the file.
 TEST(CenterFileTest, FailsBeforeTheFirstByteIfAServerIsAway) {
   FakeSource source;
   source.messages[2].clear();

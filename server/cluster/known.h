@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_CLUSTER_KNOWN_H_
 #define HOOKE_SERVER_CLUSTER_KNOWN_H_
 
-// What ClusterState knows of jobs, groups, workers, servers and sites: their records, and what comes from reports and
-// is not stored. Plain values; only ClusterState changes them.
+// The values in which ClusterState keeps jobs, groups, workers, servers and sites: their records, and what comes from
+// reports and is not stored. They are plain; only ClusterState changes them.
 
 #include <cstdint>
 #include <deque>

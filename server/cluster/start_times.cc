@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "job/visible_text.h"
 #include "wire/worker_limits.h"
 
 namespace hooke {
@@ -31,15 +32,6 @@ int64_t PlacedAt(const v1::StartTimes& start) {
   return 0;
 }
 
-// Cuts the text to at most `bytes_max` bytes, at the end of a character of UTF-8.
-std::string Cut(std::string text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
-}
-
 bool KeepsRules(const v1::RankBegun& begun) {
   if (begun.spans_size() > kBegunSpansMax) return false;
   uint64_t end_ago = kStatedUsMax;  // Of the span before; how long ago it ended.
@@ -61,7 +53,7 @@ void AddStart(const StartBegin& begin, std::vector<v1::StartTimes>& starts) {
   start.set_worker(begin.worker);
   if (begin.waits_since_us > 0 && begin.waits_since_us < begin.placed_us) {
     *start.add_spans() = Span(v1::LifeSpan::QUEUED, begin.waits_since_us, begin.placed_us);
-    start.set_waited_for(Cut(begin.waited_for, kReasonBytesMax));
+    start.set_waited_for(std::string(FirstBytes(begin.waited_for, kReasonBytesMax)));
   }
   // It ends when the worker says that it got the command.
   *start.add_spans() = Span(v1::LifeSpan::STORED, begin.placed_us, begin.placed_us);

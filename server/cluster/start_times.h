@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_CLUSTER_START_TIMES_H_
 #define HOOKE_SERVER_CLUSTER_START_TIMES_H_
 
-// What took how long from a job's submission to the first steps of its groups. Pure. What workers, ranks and clients
-// say is not trusted.
+// How long each part of the way took from a job's submission to the first steps of its groups. Pure. Workers, ranks and
+// clients may state any times; those that cannot be are cut or dropped.
 //
 // A group's start goes through the coordinator (QUEUED, STORED), the lead's worker (PREPARED, FILES) and rank 0 (LOADED
 // to FIRST_STEP). Workers and ranks say how long ago something began, so only the coordinator's clock counts. The span

@@ -74,7 +74,7 @@ TEST(StartTimesTest, PlacedAtOnce) {
   EXPECT_EQ(Placed(0, 1500).waited_for(), "");
 }
 
-// Of many starts the first and the last three stay.
+// If a group has had many starts, the times of the first and of the last three are kept.
 TEST(StartTimesTest, KeepsFour) {
   std::vector<v1::StartTimes> starts;
   for (uint32_t i = 1; i <= 7; ++i) AddStart({3, i, "w1", "", 0, 1000}, starts);

@@ -27,7 +27,7 @@ struct PageExportOptions {
   ExportSlotsOptions slots = {};
 };
 
-// What a page learns before the download.
+// The coordinator's answer to a page that wants to download a model.
 struct PreparedExport {
   std::string ticket;  // Of the download.
   std::string file_name;

@@ -3,27 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "job/state_word.h"
 
 namespace hooke {
 namespace {
 
-// Returns the name of a state as people write it: "queued".
-std::string Lower(absl::string_view name, absl::string_view prefix) {
-  absl::ConsumePrefix(&name, prefix);
-  return absl::AsciiStrToLower(name);
-}
-
 void AddStates(const ClusterFigures& cluster, MetricFamilies& families) {
   for (const auto& [state, jobs] : cluster.jobs) {
     families.Gauge("hooke_jobs", "Jobs that the coordinator keeps, by state.", static_cast<double>(jobs),
-                   {{"state", Lower(v1::JobState_Name(state), "JOB_STATE_")}});
+                   {{"state", JobStateText(state)}});
   }
   for (const auto& [state, groups] : cluster.groups) {
     families.Gauge("hooke_groups", "Groups of jobs that have not ended, by state.", static_cast<double>(groups),
-                   {{"state", Lower(v1::GroupState_Name(state), "GROUP_STATE_")}});
+                   {{"state", GroupStateText(state)}});
   }
   constexpr char kWorkers[] = "Workers, by whether the coordinator hears them.";
   families.Gauge("hooke_workers", kWorkers, static_cast<double>(cluster.workers_alive), {{"state", "alive"}});
@@ -126,7 +119,7 @@ void AddJobs(const ClusterFigures& cluster, MetricFamilies& families) {
   for (const JobFigures& job : cluster.listed_jobs) {
     const MetricLabels labels = {{"job", job.job_id}};
     families.Gauge("hooke_job_state", "1, with the job's state as a label.", 1,
-                   {{"job", job.job_id}, {"state", Lower(v1::JobState_Name(job.state), "JOB_STATE_")}});
+                   {{"job", job.job_id}, {"state", JobStateText(job.state)}});
     families.Gauge("hooke_job_step", "Steps that the furthest of the job's groups has done.",
                    static_cast<double>(job.step), labels);
     families.Gauge("hooke_job_queued_seconds", "Time that the job has waited since its submission, 0 once it runs.",

@@ -104,6 +104,9 @@ class GroupRun final {
   void Leave(const absl::Status& why);
 
  private:
+  static constexpr size_t kTextBytesMax = 4096;  // Most bytes of a rank's message, and of the one of the group's end.
+
+  // ---- group_run_reports.cc
   // The RankEventsServer of the ranks' reports calls RankHello, RankEvent and RankStreamEnded.
   absl::Status RankHello(const v1::RankHello& hello);
   void RankEvent(uint32_t rank, const v1::RankEvent& event);

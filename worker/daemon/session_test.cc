@@ -100,6 +100,23 @@ class TestSession {
   std::unique_ptr<Session> session;
 };
 
+// Answers the heartbeat that asks for the time: it came at 5 s by the coordinator's clock. Returns the time that the
+// heartbeat gave, once the session has the answer.
+int64_t EchoClock(FakeCoordinator& coordinator, TestSession& test) {
+  const int64_t sent =
+      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.heartbeat().sent_ns() > 0; })
+          .heartbeat()
+          .sent_ns();
+  v1::WorkerCommand echo;
+  echo.mutable_clock()->set_sent_ns(sent);
+  echo.mutable_clock()->set_unix_ns(5000000000);
+  EXPECT_TRUE(coordinator.Send(echo));
+  // This command arrives after the echo.
+  EXPECT_TRUE(coordinator.Send(StartCommand("x", 1)));
+  EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  return sent;
+}
+
 // Hello comes first, then events in order, log lines and heartbeats. Commands arrive. Events that the coordinator has
 // stored are dropped.
 TEST(SessionTest, Conversation) {
@@ -164,18 +181,8 @@ TEST(SessionTest, OlderCoordinator) {
 TEST(SessionTest, AddsTheClockToProfiles) {
   FakeCoordinator coordinator({});
   TestSession test(coordinator.address());
-  const int64_t sent =
-      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.heartbeat().sent_ns() > 0; })
-          .heartbeat()
-          .sent_ns();
+  const int64_t sent = EchoClock(coordinator, test);
   ASSERT_GT(sent, 0);
-  v1::WorkerCommand echo;
-  echo.mutable_clock()->set_sent_ns(sent);
-  echo.mutable_clock()->set_unix_ns(5000000000);
-  ASSERT_TRUE(coordinator.Send(echo));
-  // This command arrives after the echo.
-  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
-  ASSERT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
   v1::GroupEvent event;
   event.mutable_report()->mutable_event()->mutable_profile()->set_step_ns(3);
   test.session->AddEvent(Id(), event);
@@ -196,17 +203,7 @@ TEST(SessionTest, AddsTheTimeToStarts) {
   started.mutable_started()->set_launcher_pid(7);
   test.session->AddEvent(Id(), started);
   EXPECT_EQ(coordinator.WaitFor(IsNumber(1)).event().unix_us(), 0);
-  const int64_t sent =
-      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.heartbeat().sent_ns() > 0; })
-          .heartbeat()
-          .sent_ns();
-  v1::WorkerCommand echo;
-  echo.mutable_clock()->set_sent_ns(sent);
-  echo.mutable_clock()->set_unix_ns(5000000000);
-  ASSERT_TRUE(coordinator.Send(echo));
-  // This command arrives after the echo.
-  ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
-  ASSERT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EchoClock(coordinator, test);
   v1::GroupEvent begun;
   begun.mutable_report()->mutable_event()->mutable_begun()->add_spans();
   test.session->AddEvent(Id(), begun);

@@ -40,7 +40,7 @@ struct ReporterOptions {
   absl::Duration profile_interval = absl::Seconds(5);
   absl::Duration profile_interval_max = absl::Seconds(30);
   std::function<absl::Time()> clock = absl::Now;
-  // What the rank has done so far. Rank 0 reports how it came to its first step.
+  // The times of the rank's start so far. Rank 0 reports them after its first step.
   StartSpans start = {};
 };
 

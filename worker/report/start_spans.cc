@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "wire/worker_limits.h"
+
 namespace hooke {
 namespace {
 
 constexpr uint64_t kProgramUsMin = 1000;
-constexpr size_t kSpansMax = 16;  // The limit that RankBegun (proto/worker.proto) states.
 
 uint64_t Microseconds(absl::Duration time) {
   return static_cast<uint64_t>(std::max<int64_t>(absl::ToInt64Microseconds(time), 0));
@@ -22,7 +23,7 @@ void StartSpans::Begin(v1::LifeSpan::What what, absl::Time now) {
     now = std::max(now, spans_.back().begin);
   }
   // Only a program that does the same things again and again has so many. Its first step still has room.
-  if (spans_.size() + 1 >= kSpansMax && what != v1::LifeSpan::FIRST_STEP) return;
+  if (spans_.size() + 1 >= static_cast<size_t>(kBegunSpansMax) && what != v1::LifeSpan::FIRST_STEP) return;
   spans_.push_back({what, now});
 }
 

@@ -71,7 +71,7 @@ absl::StatusOr<uint64_t> GroupTraining::Begin() {
     if (!restored.ok()) return restored;
   }
   NoteRestart(step_);
-  // What the program does from here to its first step is no business of the servers.
+  // From here to its first step the program does work of its own, which must not count as attaching to servers.
   deps_.reporter->BeginStart(v1::LifeSpan::PROGRAM);
   // A group that is killed before its first exchange must also find a state.
   if (KeepsValues() && HasState() && !state_step_.has_value()) state_->Take(step_, deps_.arena->vector());
