@@ -137,12 +137,14 @@ class Jobs(unittest.TestCase):
         command = [*EXAMPLE, "--samples=2560", "--epochs=6"]
         with Run(self.home, "--groups=2", "--ranks=2", "--rule=elastic", "--interval=2", "--", *command) as run:
             victim = int(run.await_line(r"group 1 rank 0 is there \(pid (\d+)\)").group(1))
-            run.await_line(r"group 0 rank 0: epoch 0")
+            run.await_line(r"group 1 rank 0: epoch 0")
             os.kill(victim, signal.SIGKILL)
             self.assertEqual(run.end(), 0, run.output())
             output = run.output()
         self.assertRegex(output, r"group 1 starts on worker worker-1 at site local, start 2")
-        self.assertRegex(output, r"group 1 was started again and goes on from step \d+ with its optimizer's state as at the start")
+        # A state of its own is kept every 30 s: a slow machine may have come that far.
+        kept = r"(optimizer's state as at the start|own state of step [1-9]\d*)"
+        self.assertRegex(output, r"group 1 was started again and goes on from step [1-9]\d* with its " + kept)
         for group in (0, 1):
             self.assertRegex(output, f"group {group} at step 60: finished")
 
