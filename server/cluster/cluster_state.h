@@ -271,6 +271,7 @@ class ClusterState {
   // cluster_state_events.cc
   void Event(Worker& worker, const v1::GroupEvent& event, Instant now);
   void ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now);
+  void ApplyStarted(Job& job, GroupRecord& group, const GroupPart& part, const v1::GroupEvent& event, Instant now);
   void ApplyBegun(Job& job, GroupRecord& group, const GroupPart& part, const v1::GroupEvent& event, Instant now);
   void ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report, Instant now);
   void ApplyAbsent(Job& job, GroupRecord& group, const v1::RankReport& report);

@@ -58,7 +58,7 @@ std::string EvaluationText(const v1::CenterEvaluated& result) {
 }
 
 // Returns the times of the group's present start; null if there are none.
-v1::StartTimes* TimesOf(GroupRecord& group) {
+PackedStart* TimesOf(GroupRecord& group) {
   if (group.starts.empty() || group.starts.back().incarnation() != group.incarnation) return nullptr;
   return &group.starts.back();
 }
@@ -94,10 +94,7 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant no
 void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, const v1::GroupEvent& event, Instant now) {
   switch (event.event_case()) {
     case v1::GroupEvent::kStarted:
-      if (v1::StartTimes* times = TimesOf(group); times != nullptr && &part == &group.parts[0]) {
-        AddPrepared(event.started(), HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), *times), *times);
-        Store(job);
-      }
+      ApplyStarted(job, group, part, event, now);
       Log(job,
           absl::StrCat("group ", group.group, " started",
                        group.parts.size() > 1 ? absl::StrCat(" on worker ", part.worker) : "", " (launcher pid ",
@@ -135,12 +132,25 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
   }
 }
 
+void ClusterState::ApplyStarted(Job& job, GroupRecord& group, const GroupPart& part, const v1::GroupEvent& event,
+                                Instant now) {
+  PackedStart* packed = TimesOf(group);
+  if (packed == nullptr || &part != &group.parts[0]) return;
+  v1::StartTimes times = packed->Unpack();
+  AddPrepared(event.started(), HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), times), times);
+  *packed = PackedStart(times);
+  Store(job);
+}
+
 void ClusterState::ApplyBegun(Job& job, GroupRecord& group, const GroupPart& part, const v1::GroupEvent& event,
                               Instant now) {
-  v1::StartTimes* times = TimesOf(group);
-  if (times == nullptr || event.report().rank() != 0 || part.first_rank != 0) return;
-  const int64_t at = HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), *times);
-  if (AddBegun(event.report().event().begun(), at, *times)) Store(job);
+  PackedStart* packed = TimesOf(group);
+  if (packed == nullptr || event.report().rank() != 0 || part.first_rank != 0) return;
+  v1::StartTimes times = packed->Unpack();
+  const int64_t at = HappenedAt(event.unix_us(), absl::ToUnixMicros(now.wall), times);
+  if (!AddBegun(event.report().event().begun(), at, times)) return;
+  *packed = PackedStart(times);
+  Store(job);
 }
 
 void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report,

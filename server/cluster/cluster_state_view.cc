@@ -65,7 +65,7 @@ absl::StatusOr<v1::ReadStartsResponse> ClusterState::Starts(const std::string& j
   const std::vector<v1::LifeSpan> submit = SubmitSpans(job.submitted_unix_ms * 1000, job.preparing_us, job.upload_us);
   *response.mutable_submit() = {submit.begin(), submit.end()};
   for (const GroupRecord& group : job.groups) {
-    for (const v1::StartTimes& start : group.starts) *response.add_starts() = start;
+    for (const PackedStart& start : group.starts) *response.add_starts() = start.Unpack();
   }
   return response;
 }

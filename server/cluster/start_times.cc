@@ -45,9 +45,8 @@ bool KeepsRules(const v1::RankBegun& begun) {
 
 }  // namespace
 
-void AddStart(const StartBegin& begin, std::vector<v1::StartTimes>& starts) {
-  if (starts.size() >= kStartsMax) starts.erase(starts.begin() + 1);
-  v1::StartTimes& start = starts.emplace_back();
+void AddStart(const StartBegin& begin, std::vector<PackedStart>& starts) {
+  v1::StartTimes start;
   start.set_group(begin.group);
   start.set_incarnation(begin.incarnation);
   start.set_worker(begin.worker);
@@ -57,6 +56,8 @@ void AddStart(const StartBegin& begin, std::vector<v1::StartTimes>& starts) {
   }
   // It ends when the worker says that it got the command.
   *start.add_spans() = Span(v1::LifeSpan::STORED, begin.placed_us, begin.placed_us);
+  if (starts.size() >= kStartsMax) starts.erase(starts.begin() + 1);
+  starts.emplace_back(start);
 }
 
 int64_t HappenedAt(int64_t said_us, int64_t now_us, const v1::StartTimes& start) {

@@ -14,6 +14,7 @@
 
 #include "proto/coordinator.pb.h"
 #include "proto/worker.pb.h"
+#include "server/records/records.h"
 
 namespace hooke {
 
@@ -30,7 +31,7 @@ struct StartBegin {
 };
 
 // Adds a start to those of a group. Of more than four, the first and the last three stay.
-void AddStart(const StartBegin& begin, std::vector<v1::StartTimes>& starts);
+void AddStart(const StartBegin& begin, std::vector<PackedStart>& starts);
 
 // The time of an event that came at `now_us` and says that it happened at `said_us`. It cannot have happened before the
 // start was placed, nor in the future.

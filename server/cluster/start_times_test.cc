@@ -29,9 +29,9 @@ std::vector<std::string> Texts(const Spans& spans) {
 }
 
 v1::StartTimes Placed(int64_t waits_since_us, int64_t placed_us) {
-  std::vector<v1::StartTimes> starts;
+  std::vector<PackedStart> starts;
   AddStart({3, 1, "w1", "no slots", waits_since_us, placed_us}, starts);
-  return starts.at(0);
+  return starts.at(0).Unpack();
 }
 
 v1::GroupStarted Started(uint64_t preparing_us, uint64_t files_us) {
@@ -76,21 +76,21 @@ TEST(StartTimesTest, PlacedAtOnce) {
 
 // If a group has had many starts, the times of the first and of the last three are kept.
 TEST(StartTimesTest, KeepsFour) {
-  std::vector<v1::StartTimes> starts;
+  std::vector<PackedStart> starts;
   for (uint32_t i = 1; i <= 7; ++i) AddStart({3, i, "w1", "", 0, 1000}, starts);
   std::vector<uint32_t> kept;
   kept.reserve(starts.size());
-  for (const v1::StartTimes& start : starts) kept.push_back(start.incarnation());
+  for (const PackedStart& start : starts) kept.push_back(start.incarnation());
   EXPECT_THAT(kept, ElementsAre(1, 5, 6, 7));
 }
 
 // A long reason is cut between two characters.
 TEST(StartTimesTest, CutsTheReason) {
-  std::vector<v1::StartTimes> starts;
+  std::vector<PackedStart> starts;
   std::string umlauts;
   for (int i = 0; i < 150; ++i) umlauts += "\xC3\xBC";
   AddStart({3, 1, "w1", "a" + umlauts, 1, 1000}, starts);
-  EXPECT_EQ(starts[0].waited_for(), "a" + umlauts.substr(0, 198));
+  EXPECT_EQ(starts[0].Unpack().waited_for(), "a" + umlauts.substr(0, 198));
 }
 
 // A time that a worker states counts only if it lies between the placement and now.

@@ -46,7 +46,7 @@ JobRecord FullJob(uint64_t number) {
     group.is_new = i == 1;
     group.exchanged_step = 90 + i;
     if (i == 1) {
-      v1::StartTimes& start = group.starts.emplace_back();
+      v1::StartTimes start;
       start.set_group(i);
       start.set_incarnation(i + 1);
       start.set_worker("w1");
@@ -55,6 +55,7 @@ JobRecord FullJob(uint64_t number) {
       span->set_what(v1::LifeSpan::STORED);
       span->set_begin_unix_us(90);
       span->set_duration_us(91);
+      group.starts.emplace_back(start);
     }
     group.cause = i == 1 ? "ABORTED: x" : "";
     group.repeats = i == 1 ? 2 : 0;
@@ -83,7 +84,7 @@ std::string TextOf(const JobRecord& job) {
     }
     absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.cause, "|",
                     g.repeats, "|", absl::StrJoin(g.last_lines, ","), "|", g.is_new, "|", g.exchanged_step);
-    for (const v1::StartTimes& start : g.starts) absl::StrAppend(&text, "|", start.ShortDebugString());
+    for (const PackedStart& start : g.starts) absl::StrAppend(&text, "|", start.Unpack().ShortDebugString());
   }
   return text;
 }

@@ -66,7 +66,7 @@ stored::Group ToMessage(const GroupRecord& group) {
   message.set_exchanged_step(group.exchanged_step);
   message.set_cause(group.cause);
   message.set_repeats(group.repeats);
-  *message.mutable_starts() = {group.starts.begin(), group.starts.end()};
+  for (const PackedStart& start : group.starts) *message.add_starts() = start.Unpack();
   *message.mutable_last_lines() = {group.last_lines.begin(), group.last_lines.end()};
   return message;
 }
@@ -101,7 +101,7 @@ absl::Status AddGroup(absl::string_view key, absl::string_view value, JobRecord&
   group.exchanged_step = message.exchanged_step();
   group.cause = message.cause();
   group.repeats = message.repeats();
-  group.starts = {message.starts().begin(), message.starts().end()};
+  for (const v1::StartTimes& start : message.starts()) group.starts.emplace_back(start);
   group.last_lines = {message.last_lines().begin(), message.last_lines().end()};
   job.groups.push_back(std::move(group));
   return absl::OkStatus();

@@ -54,6 +54,25 @@ struct GroupPart {
   bool ended = false;        // This part has ended well, in a group of several parts.
 };
 
+// The times of a start, serialized. A job's record is copied with each change, and stays in memory as long as the job
+// is known. A message of a dozen spans takes five times as much memory, and a dozen allocations to copy.
+class PackedStart {
+ public:
+  explicit PackedStart(const v1::StartTimes& times)
+      : incarnation_(times.incarnation()), bytes_(times.SerializeAsString()) {}
+
+  uint32_t incarnation() const { return incarnation_; }
+  v1::StartTimes Unpack() const {
+    v1::StartTimes times;
+    times.ParseFromString(bytes_);
+    return times;
+  }
+
+ private:
+  uint32_t incarnation_;
+  std::string bytes_;
+};
+
 struct GroupRecord {
   uint32_t group = 0;
   v1::GroupStart::Task task = v1::GroupStart::TRAIN;
@@ -74,7 +93,7 @@ struct GroupRecord {
   // The last RankProgress.exchanged_step of its rank 0. It counts where no server says how far the group came
   // (LastSteps in server/cluster/next_generation.h).
   uint64_t exchanged_step = 0;
-  std::vector<v1::StartTimes> starts = {};  // What took how long in its first start and its last three.
+  std::vector<PackedStart> starts = {};  // What took how long in its first start and its last three.
 };
 
 // The generations of a job. All fields are empty or 0 until the number of its groups changes.
