@@ -39,6 +39,33 @@ class CutLink(unittest.TestCase):
         wait_for("the job is cancelled", lambda: cluster.job(job_id)["state"] == "cancelled")
         cluster.check_nothing_is_left(self)
 
+    def test_a_group_whose_hosts_are_cut_off_together_ends(self):
+        """Its hosts reach each other, but no server and not the coordinator. It ends before it might start elsewhere, and goes on later.
+
+        The ranks of each host exchange with one of the two servers.
+        """
+        network, folder = make_hosts(self, 4)
+        cluster = HostCluster(network, folder, worker_hosts=(2, 3))
+        cluster.start_second()
+        job_id = cluster.submit(training_job(epochs=10000))
+        self.assertEqual(sorted(cluster.trains(job_id, 1)), ["n2", "n3"])
+        self.assertEqual(len(cluster.job(job_id)["servers"]), 2)
+        ranks = {name: cluster.ranks_on(name) for name in cluster.workers}
+        self.assertEqual([len(pids) for pids in ranks.values()], [2, 2])
+        network.cut(0)
+        network.cut(1)
+        logs = [pathlib.Path(folder) / f"{name}.log" for name in cluster.workers]
+        said = "cut off: the coordinator has not answered this worker for"
+        wait_for("a worker says that the group is cut off", lambda: any(said in log.read_text(errors="replace") for log in logs))
+        wait_for("no rank is left", lambda: not any(cluster.ranks_on(name) for name in cluster.workers))
+        self.assertNotEqual(cluster.group(job_id)["incarnation"], 2)
+        network.join(0)
+        network.join(1)
+        self.assertEqual(sorted(cluster.trains(job_id, 2)), ["n2", "n3"])
+        cluster.hooke("cancel", job_id)
+        wait_for("the job is cancelled", lambda: cluster.job(job_id)["state"] == "cancelled")
+        cluster.check_nothing_is_left(self)
+
 
 if __name__ == "__main__":
     support.main()

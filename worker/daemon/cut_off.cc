@@ -1,7 +1,6 @@
 #include "worker/daemon/cut_off.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,21 +14,13 @@ constexpr int kLeasePerMargin = 10;
 }  // namespace
 
 void MissedServers::Take(uint32_t rank, const v1::RankProgress& progress) {
-  if (progress.absent_servers().empty()) {
-    by_rank_.erase(rank);
-    return;
-  }
-  std::set<std::string>& missed = by_rank_[rank];
-  missed.clear();
-  for (const v1::AbsentServer& server : progress.absent_servers()) missed.insert(server.address());
+  if (progress.servers() == 0) return;
+  misses_all_[rank] = static_cast<uint32_t>(progress.absent_servers_size()) >= progress.servers();
 }
 
 bool MissedServers::All() const {
-  if (servers_.empty()) return false;
-  return std::all_of(servers_.begin(), servers_.end(), [this](const std::string& server) {
-    return std::any_of(by_rank_.begin(), by_rank_.end(),
-                       [&server](const auto& missed) { return missed.second.count(server) > 0; });
-  });
+  return !misses_all_.empty() &&
+         std::all_of(misses_all_.begin(), misses_all_.end(), [](const auto& rank) { return rank.second; });
 }
 
 absl::Status WhyCutOff(const CoordinatorContact& contact, bool misses_all, absl::Time now) {

@@ -6,13 +6,11 @@
 // The coordinator gives a worker up that it has not heard for the length of a lease, and starts its groups elsewhere.
 // Servers then refuse the earlier start, so a group that reaches a server goes on until it is told. A group that
 // reaches none of its servers would not be told. It ends shortly before its worker's lease does, by this machine's
-// monotonic clock. Pure: no threads, sockets or clocks. Not thread-safe.
+// monotonic clock. Of a group on several workers, each worker decides so for its part, and a part's end is that of the
+// group. Pure: no threads, sockets or clocks. Not thread-safe.
 
 #include <cstdint>
 #include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -27,19 +25,16 @@ struct CoordinatorContact {
   absl::Duration lease = absl::ZeroDuration();
 };
 
-// The servers that the ranks here miss, by their reports.
+// Which of the ranks here miss their servers, by their reports. Each rank exchanges with some of the job's servers, or
+// with none. If the group runs on several workers, the ranks here may not use all servers even together.
 class MissedServers {
  public:
-  // `servers` are all servers of the job, as host:port.
-  explicit MissedServers(std::vector<std::string> servers) : servers_(std::move(servers)) {}
-
   void Take(uint32_t rank, const v1::RankProgress& progress);
-  // Returns whether each server of the job is missed by a rank. False for a job without servers.
+  // Returns whether no rank here reaches a server any more. False if none of them exchanges with a server.
   bool All() const;
 
  private:
-  const std::vector<std::string> servers_;
-  std::map<uint32_t, std::set<std::string>> by_rank_;  // Ranks that miss some.
+  std::map<uint32_t, bool> misses_all_;  // Of the ranks that exchange with servers.
 };
 
 // Returns OK, or why the group must end now. `misses_all` is MissedServers::All().

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <initializer_list>
 #include <string>
 
 namespace hooke {
@@ -11,33 +10,38 @@ namespace {
 
 using ::testing::HasSubstr;
 
-v1::RankProgress Misses(std::initializer_list<std::string> servers) {
+// The report of a rank that exchanges with `servers` servers and misses `missed` of them.
+v1::RankProgress Rank(uint32_t servers, int missed) {
   v1::RankProgress progress;
-  for (const std::string& server : servers) progress.add_absent_servers()->set_address(server);
+  progress.set_servers(servers);
+  for (int i = 0; i < missed; ++i) progress.add_absent_servers()->set_address("a:1");
   return progress;
 }
 
-// A rank knows only of the servers with which it exchanges. So a group misses all servers if each is missed by a rank.
-TEST(MissedServersTest, CountsTheServersOfAllRanks) {
-  MissedServers missed({"a:1", "b:1"});
+// Each rank exchanges with servers of its own.
+TEST(MissedServersTest, AllRanksMissTheirServers) {
+  MissedServers missed;
   EXPECT_FALSE(missed.All());
-  missed.Take(0, Misses({"a:1"}));
-  EXPECT_FALSE(missed.All()) << "b answers";
-  missed.Take(1, Misses({"b:1"}));
+  missed.Take(0, Rank(2, 2));
   EXPECT_TRUE(missed.All());
-  missed.Take(0, Misses({}));
-  EXPECT_FALSE(missed.All()) << "a answers again";
-  missed.Take(1, Misses({"b:1", "a:1"}));
+  missed.Take(1, Rank(2, 1));
+  EXPECT_FALSE(missed.All()) << "rank 1 reaches a server";
+  missed.Take(1, Rank(2, 2));
   EXPECT_TRUE(missed.All());
-  missed.Take(1, Misses({"c:1"}));
-  EXPECT_FALSE(missed.All());
+  missed.Take(0, Rank(2, 0));
+  EXPECT_FALSE(missed.All()) << "rank 0 reaches its servers again";
 }
 
-// A group that trains without servers cannot be cut off from them.
-TEST(MissedServersTest, IsFalseWithoutServers) {
-  MissedServers missed({});
-  missed.Take(0, Misses({"a:1"}));
+// A rank without a slice of the center has no servers, and says nothing about them. A group without servers, or a rank
+// that has not attached yet, cannot be cut off from them.
+TEST(MissedServersTest, RanksWithoutServersDoNotCount) {
+  MissedServers missed;
+  missed.Take(0, Rank(0, 0));
   EXPECT_FALSE(missed.All());
+  missed.Take(1, Rank(1, 1));
+  EXPECT_TRUE(missed.All());
+  missed.Take(0, Rank(0, 0));
+  EXPECT_TRUE(missed.All());
 }
 
 // A group ends before its worker's lease does, if it reaches nobody. While it reaches a server it goes on, however long

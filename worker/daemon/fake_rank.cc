@@ -24,6 +24,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -52,11 +53,11 @@ void Report(Stream& stream, const v1::RankEvent& event) {
   if (!stream.Write(event)) _exit(9);
 }
 
-void Progress(Stream& stream, uint64_t step, const std::string& missed_server = "") {
+void Progress(Stream& stream, uint64_t step, v1::RankProgress progress = {}) {
   v1::RankEvent event;
-  if (!missed_server.empty()) event.mutable_progress()->add_absent_servers()->set_address(missed_server);
-  event.mutable_progress()->set_step(step);
-  event.mutable_progress()->set_phase(v1::RankProgress::COMPUTE);
+  progress.set_step(step);
+  progress.set_phase(v1::RankProgress::COMPUTE);
+  *event.mutable_progress() = std::move(progress);
   Report(stream, event);
 }
 
@@ -103,6 +104,15 @@ int Leave(uint32_t rank, Stream& stream) {
   _exit(1);
 }
 
+// The rank exchanges with each second server, and misses the first of them.
+v1::RankProgress MissesOne(const v1::GroupStart& start, uint32_t rank) {
+  v1::RankProgress progress;
+  for (auto i = static_cast<int>(rank % 2); i < start.servers_size(); i += 2)
+    progress.set_servers(progress.servers() + 1);
+  if (progress.servers() > 0) progress.add_absent_servers()->set_address(start.servers(static_cast<int>(rank % 2)));
+  return progress;
+}
+
 int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Stream& stream) {
   const std::string& behaviour = start.job().model().name();
   if (behaviour == "all fail" || (behaviour == "fail" && rank == 1)) {
@@ -123,9 +133,9 @@ int Behave(const v1::GroupStart& start, uint32_t rank, char** environment, Strea
   if (behaviour == "talk" && rank == 1) std::cout << "hello \xFF from one" << std::endl;
   if (behaviour == "leave") return Leave(rank, stream);
   const bool ends = behaviour == "done" || behaviour == "talk";
-  const bool misses = behaviour == "cut off" && rank < static_cast<uint32_t>(start.servers_size());
+  const v1::RankProgress progress = behaviour == "cut off" ? MissesOne(start, rank) : v1::RankProgress();
   for (uint64_t step = 1; !ends || step <= 3; ++step) {
-    Progress(stream, step, misses ? start.servers(static_cast<int>(rank)) : "");
+    Progress(stream, step, progress);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   v1::RankEvent event;

@@ -70,7 +70,6 @@ GroupRun::GroupRun(const v1::StartGroupCommand& start, GroupRunOptions options, 
       begun_(SteadyTime()),
       start_(start),
       watch_(WatchOptions(options_.watch, start, options_.launch.flavour)),
-      missed_(TextsOf(start.group().servers())),
       thread_([this] { Run(); }) {}
 
 GroupRun::~GroupRun() {

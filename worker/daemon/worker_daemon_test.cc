@@ -121,8 +121,8 @@ TEST_F(WorkerDaemonTest, GroupRunsToItsEnd) {
   EXPECT_TRUE(coordinator_->WaitFor(IsStep(1, 1)).has_event());
 }
 
-// Starts a group of two ranks, each of which misses another one of these servers, on a worker whose lease is a second
-// and is not renewed.
+// Starts a group of two ranks on a worker whose lease is a second and is not renewed. Each rank exchanges with each
+// second one of these servers, and misses the first of them.
 class CutOffWorkerTest : public WorkerDaemonTest {
  protected:
   void SetUp() override {

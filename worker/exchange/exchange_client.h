@@ -54,6 +54,8 @@ class ExchangeClient {
 
   // The values that this rank exchanges. With more ranks than blocks some ranks have none.
   Range slice() const { return slice_; }
+  // Number of servers with which this rank exchanges: those that hold blocks of its slice.
+  size_t servers() const { return exchanges_.size(); }
 
   // Whether exchanges skip the server now: it failed an exchange and has answered no Locate call since.
   bool Skips(absl::string_view address) const;

@@ -40,6 +40,7 @@ GroupExchange::GroupExchange(const GroupExchangeDependencies& deps, GroupExchang
       copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
       center_(SendsFromLastAnswer(options_.rule) && Exchanges() ? AllocateUntouched(vector_.size()) : nullptr),
       client_(MakeClient()) {
+  deps_.reporter->SetServers(client_->servers());
   GroupSlice slice;
   slice.values = vector_.size();
   slice.parameters = deps_.arena->parameters().size();

@@ -4,6 +4,7 @@
 // Measures how far a rank is and where its time goes. It adds up phases and steps, and reports them as a RankProgress.
 // Pure: the caller passes the time. Not thread-safe; the reporter guards it.
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -45,6 +46,7 @@ class ProgressMeter {
   // The center has the group's work up to this step.
   void SetExchanged(uint64_t step) { progress_.set_exchanged_step(step); }
   void SetCenterDistance(double distance) { progress_.set_center_distance(distance); }
+  void SetServers(size_t servers) { progress_.set_servers(static_cast<uint32_t>(servers)); }
   void AddExchange(bool ok);
   void AddMissedByOthers();  // The last exchange was ok on this rank, but another rank of the group missed a server.
   // The server has been absent since `since`; nullopt: it is back.

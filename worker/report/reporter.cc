@@ -93,6 +93,11 @@ void Reporter::AddMissedByOthers() {
   meter_.AddMissedByOthers();
 }
 
+void Reporter::SetServers(size_t servers) {
+  absl::MutexLock lock(&mutex_);
+  meter_.SetServers(servers);
+}
+
 void Reporter::SetAbsent(const std::string& address, std::optional<absl::Time> since) {
   absl::MutexLock lock(&mutex_);
   meter_.SetAbsent(address, since);

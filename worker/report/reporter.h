@@ -58,6 +58,8 @@ class Reporter {
   void BeginStart(v1::LifeSpan::What what);
   void SetPlan(const ProgressMeter::Plan& plan);
   void ReportStep(const StepDone& step);
+  // The rank exchanges with so many servers (RankProgress.servers).
+  void SetServers(size_t servers);
   void AddExchange(bool ok);
   // The center has the group's work up to this step (RankProgress.exchanged_step).
   void SetExchanged(uint64_t step);
