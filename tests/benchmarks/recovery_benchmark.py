@@ -2,10 +2,11 @@
 """How long a group stands still after each kind of failure, and what the other group does meanwhile.
 
 Five hosts are network namespaces of this machine, without a limit for their links: a coordinator, a second server and three workers of two slots. A
-job trains two groups of two ranks; one slot pair is spare. --repetitions times, each failure happens to the first group or to a server, and is mended
-after --mend seconds. Lost are the seconds in which the first group made no new steps, from the failure until it trains again in a later start, or for
-failures that end no group: the seconds that its steps are short of its usual rate. The rate of the other group is that in the same time, by its usual one.
-Asked: nothing is lost but time, and the other group keeps 0.95 of its rate in the median. Needs root.
+job has two groups of two ranks; one slot pair is spare. A step is a rest of 10 ms and a collective, so a group's rate does not depend on the cores that
+the other one leaves it. --repetitions times, each failure happens to the first group or to a server, and is mended after --mend seconds. Lost are the
+seconds in which the first group made no new steps, from the failure until it trains again in a later start, or for failures that end no group: the
+seconds that its steps are short of its usual rate. The rate of the other group is that in the same time, by its usual one; if a server is away: in the
+time for which it is. Asked: nothing is lost but time, and the other group keeps 0.95 of its rate in the median. Needs root.
 """
 
 import json
@@ -26,9 +27,8 @@ OTHERS_RATE = 0.95
 USUAL_SECONDS = 2
 SETTLE_SECONDS = 60
 JOB = """name: recovery
-model: mlp
-data: {{format: idx, train: {data}, test: {data}}}
-train: {{epochs: 100000, batch_size: 32, evaluate_every: 0, optimizer: {{name: sgd, learning_rate: 0.01}}}}
+command: [/usr/bin/python3, {script}]
+environment: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1"}}
 groups: {{count: 2, ranks: 2}}
 averaging: {{rule: elastic, interval: 16}}
 """
@@ -113,13 +113,14 @@ class Trial:
         seconds = wait_for("group 0 trains again", trains)[0] - self.failed_at
         return seconds, self.others()
 
-    def went_on(self, seconds):
-        """Returns the seconds that group 0 has lost once `seconds` have passed, and the other group's part of its rate."""
+    def went_on(self, seconds, others=None):
+        """Returns the seconds that group 0 has lost once `seconds` have passed, and the other group's part of its rate: `others`, or until then."""
         wait_for("time", lambda: self.watch.group(0)[0] - self.failed_at >= seconds)
+        others = self.others() if others is None else others
         after = self.watch.group(0)
         if after[1] != self.before[0][1]:
-            return after[0] - self.failed_at, self.others()
-        return lost_seconds(self.before[0], after, self.usual[0]), self.others()
+            return after[0] - self.failed_at, others
+        return lost_seconds(self.before[0], after, self.usual[0]), others
 
     def others(self):
         after = self.watch.group(1)
@@ -143,7 +144,7 @@ class Failures:
 
     def rank_killed(self):
         trial = Trial(self.watch)
-        os.kill(self.process("hooke-rank"), signal.SIGKILL)
+        os.kill(self.process("python3"), signal.SIGKILL)
         return trial.started_again()
 
     def mpirun_killed(self):
@@ -184,7 +185,7 @@ class Failures:
 
     def rank_stopped(self):
         trial = Trial(self.watch)
-        pid = self.process("hooke-rank")
+        pid = self.process("python3")
         os.kill(pid, signal.SIGSTOP)
         time.sleep(self.seconds)
         os.kill(pid, signal.SIGCONT)
@@ -195,16 +196,19 @@ class Failures:
         self.cluster.second.kill()
         self.cluster.second.wait()
         time.sleep(self.seconds)
+        others = trial.others()
         self.cluster.start_second()
-        return trial.went_on(self.seconds + 5)
+        return trial.went_on(self.seconds + 5, others)
 
     def coordinator_killed(self):
         trial = Trial(self.watch)
         self.cluster.server.kill()
         self.cluster.server.wait()
         time.sleep(self.seconds)
+        begun = time.monotonic()
         self.cluster.start_server()
-        return trial.went_on(self.seconds + 5)
+        wait_for("the coordinator knows of the other group's steps", lambda: self.watch.group(1)[0] > begun and self.watch.group(1)[2] > 0)
+        return trial.went_on(self.seconds + 5, trial.others())
 
 
 KINDS = {
@@ -264,7 +268,7 @@ def run_all(arguments):
         cluster.programs = support.PROGRAMS
         try:
             cluster.start_second()
-            job_id = cluster.submit(JOB.format(data=support.DATA))
+            job_id = cluster.submit(JOB.format(script=TESTS / "benchmarks" / "paced_rank.py", package=TESTS.parent / "python"))
             watch = Watch(cluster, job_id)
             failures = Failures(cluster, watch, arguments.mend)
             for kind in arguments.failure or KINDS:
