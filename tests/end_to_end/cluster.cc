@@ -340,7 +340,7 @@ bool Ended(const v1::JobStatus& job) {
          job.state() == v1::JOB_STATE_CANCELLED;
 }
 
-absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed) {
+absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed, int brightness) {
   constexpr int kSide = 28;
   const auto big_endian = [](uint32_t value) {
     return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
@@ -354,7 +354,7 @@ absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed) {
     labels.push_back(static_cast<char>(label));
     for (int pixel = 0; pixel < kSide * kSide; ++pixel) {
       const bool bar = label < 5 ? pixel / kSide / 5 == label : pixel % kSide / 5 == label - 5;
-      images.push_back(static_cast<char>((bar ? 120 : 0) + random() % 100));
+      images.push_back(static_cast<char>((bar ? brightness : 0) + random() % 100));
     }
   }
   std::ofstream(prefix + "-images-idx3-ubyte", std::ios::binary) << images;

@@ -118,7 +118,8 @@ bool Ended(const v1::JobStatus& job);
 
 // Writes data that a small network learns in seconds, as the IDX pair of `prefix`. There are `samples` images of 28x28
 // pixels, in ten classes. Each image has noise and a bright bar, whose place depends on its class.
-absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed);
+// Noise adds up to 99 to each pixel, so bars of a brightness below that are hard to see.
+absl::Status WriteBars(const std::string& prefix, int samples, uint64_t seed, int brightness = 120);
 
 }  // namespace hooke
 

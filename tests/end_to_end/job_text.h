@@ -18,13 +18,14 @@ struct JobText {
   std::string kinds = {};  // If set, `groups` of the job file: a list of kinds.
   double learning_rate = 0.05;
   std::string averaging = "{rule: elastic, interval: 8}";
+  int seed = 1;
 };
 
 inline std::string ToYaml(const JobText& job) {
   return absl::StrCat(
       "name: bars\nmodel: mlp\ndata: {format: idx, train: ", job.data, "/train, test: ", job.data, "/test}\n",
       "train: {epochs: ", job.epochs, ", batch_size: 16, optimizer: {name: sgd, learning_rate: ", job.learning_rate,
-      ", momentum: 0.9}, seed: 1}\n",
+      ", momentum: 0.9}, seed: ", job.seed, "}\n",
       "groups: ", job.kinds.empty() ? absl::StrCat("{count: ", job.groups, ", ranks: ", job.ranks, "}") : job.kinds,
       "\naveraging: ", job.averaging, "\n");
 }
