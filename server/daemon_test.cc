@@ -367,8 +367,8 @@ TEST_F(DaemonTest, EveryMethodAsksForTheToken) {
   options.token = ClusterToken("a token of enough characters");
   absl::StatusOr<std::unique_ptr<ServerDaemon>> daemon = ServerDaemon::Start(options);
   ASSERT_TRUE(daemon.ok()) << daemon.status();
-  const std::set<std::string> for_ranks = {"Attach", "Initialize", "Exchange",  "Locate",    "Pace",
-                                           "Pull",   "Save",       "KeepState", "FetchState"};
+  const std::set<std::string> for_ranks = {"Attach", "Initialize", "Exchange",  "Locate",     "Pace",
+                                           "Pull",   "Save",       "KeepState", "FetchState", "ReadExchanges"};
   const ClusterToken other("another token of this sort..");
   const auto refused = grpc::StatusCode::UNAUTHENTICATED;
   int methods = 0;
@@ -417,6 +417,16 @@ TEST_F(DaemonTest, AJobsCredentialReachesItsOwnCenterOnly) {
   };
   EXPECT_EQ(pull("other-1"), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_NE(pull(job), grpc::StatusCode::PERMISSION_DENIED);
+  const auto read_exchanges = [&](const CallCredential& credential) {
+    const auto channel = OpenChannel((*daemon)->address(), grpc::ChannelArguments(), credential);
+    v1::ReadExchangesRequest wanted;
+    wanted.set_job_id(job);
+    v1::ReadExchangesResponse exchanges;
+    return v1::ParameterServer::NewStub(channel)->ReadExchanges(Context().get(), wanted, &exchanges).error_code();
+  };
+  EXPECT_EQ(read_exchanges(options.token.ForJob("other-1")), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(read_exchanges(options.token.ForJob(job)), grpc::StatusCode::OK);
+  EXPECT_EQ(read_exchanges(options.token.ForCalls()), grpc::StatusCode::OK);
 }
 
 // Servers with one token find each other. One with another token is refused, and logs that.

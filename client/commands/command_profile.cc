@@ -1,5 +1,6 @@
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -7,10 +8,12 @@
 #include "client/commands/command.h"
 #include "client/coordinator_client.h"
 #include "client/profile/profile_summary.h"
-#include "client/profile/profile_trace.h"
 #include "client/profile/step_split.h"
 #include "client/text/listing.h"
 #include "files/new_file.h"
+#include "job/trace/profile_trace.h"
+#include "wire/calls/exchange_reads.h"
+#include "wire/cluster_token.h"
 
 namespace hooke {
 namespace {
@@ -53,10 +56,12 @@ ordered_json TraceToJson(const std::string& path, const Trace& trace) {
   return {{"path", path},
           {"events", trace.events},
           {"starts", trace.starts},
+          {"exchanges", trace.exchanges},
           {"ranks", trace.ranks},
           {"ranks_left_out", trace.ranks_left_out},
           {"machines", trace.machines},
-          {"clock_error_us", static_cast<double>(trace.error_ns) / 1000}};
+          {"clock_error_us", static_cast<double>(trace.error_ns) / 1000},
+          {"notes", trace.notes}};
 }
 
 // Returns how many cores the job's servers keep busy now. Returns nothing unless the job runs, because its servers may
@@ -99,6 +104,24 @@ absl::StatusOr<v1::ReadStartsResponse> ReadStarts(CoordinatorClient& coordinator
   return starts;
 }
 
+// Returns what the job's servers say of their last exchanges, for its trace.
+absl::StatusOr<std::vector<ServerExchanges>> ReadServers(const Invocation& invocation, CoordinatorClient& coordinator,
+                                                         const std::string& job_id) {
+  const absl::StatusOr<v1::JobStatus> job = coordinator.GetJob(job_id);
+  if (!job.ok()) return job.status();
+  absl::StatusOr<ClusterToken> token = ReadClusterToken(invocation.absolute_token_file());
+  if (!token.ok()) return token.status();
+  ExchangeReadsOptions options;
+  options.job_id = job_id;
+  options.servers.assign(job->servers().begin(), job->servers().end());
+  options.token = *std::move(token);
+  std::vector<absl::StatusOr<v1::ReadExchangesResponse>> answers = ReadExchanges(options);
+  std::vector<ServerExchanges> servers;
+  servers.reserve(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i) servers.push_back({options.servers[i], std::move(answers[i])});
+  return servers;
+}
+
 std::string TraceText(const std::string& path, const Trace& trace) {
   std::string text = absl::StrFormat("%s: %d events of %d ranks", path, trace.events, trace.ranks);
   if (trace.machines > 1) {
@@ -109,6 +132,7 @@ std::string TraceText(const std::string& path, const Trace& trace) {
     absl::StrAppend(&text, "; ", trace.starts, trace.starts == 1 ? " start" : " starts",
                     ", from submit to the first step");
   }
+  if (trace.exchanges > 0) absl::StrAppend(&text, "; ", trace.exchanges, " exchanges at servers");
   if (trace.ranks_left_out > 0) {
     absl::StrAppend(&text, "; without ", trace.ranks_left_out,
                     " whose clock is not known yet: try again in some seconds");
@@ -141,11 +165,15 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   ordered_json about_trace = nullptr;
   std::string trace_text;
   if (!flags.trace.empty()) {
-    const absl::StatusOr<Trace> trace = MakeTrace(flags.job, *ranks, *starts);
+    absl::StatusOr<std::vector<ServerExchanges>> at_servers = std::vector<ServerExchanges>();
+    if (!ranks->empty()) at_servers = ReadServers(invocation, *coordinator, flags.job);
+    if (!at_servers.ok()) return Report(invocation, at_servers.status());
+    const absl::StatusOr<Trace> trace = MakeTrace(flags.job, *ranks, *starts, *at_servers);
     if (!trace.ok()) return Report(invocation, trace.status());
     if (absl::Status status = WriteNewFile(flags.trace, trace->json, flags.force); !status.ok()) {
       return Report(invocation, status);
     }
+    for (const std::string& note : trace->notes) Report(invocation, absl::NotFoundError(note));
     about_trace = TraceToJson(flags.trace, *trace);
     trace_text = TraceText(flags.trace, *trace);
   }
@@ -164,8 +192,8 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
 }  // namespace
 
 void AddProfileCommand(Command& program, Invocation& invocation) {
-  Command& command =
-      program.AddCommand("profile", "Show what a job's collectives cost, and write a trace of its steps and starts");
+  Command& command = program.AddCommand(
+      "profile", "Show what a job's collectives cost, and write a trace of its steps, exchanges and starts");
   auto flags = std::make_shared<ProfileFlags>();
   command.Add("JOB", flags->job, "The job's id, as `hooke jobs` lists it").Required().Type("");
   command.Add("--exact", flags->exact, "A row for each size instead of each power of two");
@@ -174,7 +202,8 @@ void AddProfileCommand(Command& program, Invocation& invocation) {
               "Also split the time of the last steps: computing, waiting for slower ranks, ...");
   command
       .Add("--trace", flags->trace,
-           "Also write the last steps of all ranks, and how groups came to their first step, for Perfetto")
+           "Also write the last steps of all ranks, what the servers did in them, and how groups came to their first "
+           "step, for Perfetto")
       .Type("FILE");
   command.Add("--force", flags->force, "Replace a file of that name");
   AddCoordinatorFlag(command, invocation);

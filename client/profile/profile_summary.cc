@@ -4,13 +4,12 @@
 #include <cmath>
 #include <tuple>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "client/text/job_text.h"
 #include "client/text/listing.h"
+#include "job/trace/operation_text.h"
 
 namespace hooke {
 namespace {
@@ -117,11 +116,6 @@ ProfileSummary Summarize(absl::Span<const v1::ReadProfileResponse> ranks, Profil
   summary.groups = static_cast<uint32_t>(groups.size());
   for (auto& [key, row] : rows) summary.rows.push_back(std::move(row));
   return summary;
-}
-
-std::string OperationText(v1::Operation operation) {
-  if (!v1::Operation_IsValid(operation)) return absl::StrCat("operation ", operation);
-  return absl::StrReplaceAll(absl::AsciiStrToLower(v1::Operation_Name(operation)), {{"_", "-"}});
 }
 
 std::string ProfileTable(const ProfileSummary& summary) {

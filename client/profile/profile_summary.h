@@ -59,9 +59,6 @@ ProfileSummary Summarize(absl::Span<const v1::ReadProfileResponse> ranks, Profil
 std::string ProfileTable(const ProfileSummary& summary);
 nlohmann::ordered_json ProfileToJson(const ProfileSummary& summary);
 
-// Returns the operation's name, such as "all-reduce".
-std::string OperationText(v1::Operation operation);
-
 }  // namespace hooke
 
 #endif  // HOOKE_CLIENT_PROFILE_PROFILE_SUMMARY_H_

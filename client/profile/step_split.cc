@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/profile/common_clock.h"
 #include "client/text/listing.h"
 #include "client/text/terminal_text.h"
+#include "job/trace/common_clock.h"
 
 namespace hooke {
 namespace {

@@ -13,6 +13,7 @@
 #include "server/dashboard/job_events.h"
 #include "server/dashboard/page_export.h"
 #include "server/dashboard/page_job.h"
+#include "server/dashboard/page_trace.h"
 #include "server/dashboard/web_files.h"
 #include "wire/host_port.h"
 #include "wire/random_hex.h"
@@ -74,7 +75,8 @@ class Api {
   Api(Coordinator* coordinator, const DashboardOptions& options)
       : coordinator_(*coordinator),
         options_(options),
-        exports_([this](const std::string& id) { return coordinator_.Status(id, InstantNow()); }, {options.token}) {}
+        exports_([this](const std::string& id) { return coordinator_.Status(id, InstantNow()); }, {options.token}),
+        traces_(coordinator, {options.token}) {}
 
   HttpAnswer Page() const { return Json(PageJson(action_key_, options_.coordinator, options_.read_only)); }
 
@@ -107,6 +109,8 @@ class Api {
     if (!points.ok()) return Refusal(points.status());
     return {HistoryCsv(request.rest, *points), "text/csv; charset=utf-8", 200};
   }
+
+  HttpAnswer Trace(const HttpRequest& request) { return JsonOr(traces_.Make(request.rest)); }
 
   HttpAnswer Log(const HttpRequest& request) const {
     const absl::StatusOr<uint64_t> offset = NumberOf(request, "offset");
@@ -217,6 +221,7 @@ class Api {
   const std::string action_key_ = RandomHex(4);
   const std::string start_ = RandomHex(2);
   PageExport exports_;
+  PageTrace traces_;
 };
 
 }  // namespace
@@ -266,6 +271,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOption
   read("/api/csv/*", &Api::Csv);
   read("/api/log/*", &Api::Log);
   read("/api/events/*", &Api::Events);
+  options.pages["/api/trace/*"] = [api](const HttpRequest& request) { return api->Trace(request); };
   const auto act = [&](const std::string& path, HttpAnswer (Api::*answer)(const HttpRequest&) const) {
     options.actions[path] = [api, answer](const HttpRequest& request) { return ((*api).*answer)(request); };
   };

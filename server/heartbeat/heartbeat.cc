@@ -64,8 +64,13 @@ void Heartbeat::BeatOnce() {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.call_timeout));
   v1::ServerHeartbeatResponse response;
+  const int64_t sent = absl::ToUnixNanos(SteadyTime());
   const grpc::Status status = stub_->ServerHeartbeat(&context, request, &response);
+  const int64_t received = absl::ToUnixNanos(SteadyTime());
   if (!status.ok()) return Complain(status);
+  if (response.now_unix_ns() > 0) {
+    options_.parameters->MeasureClock({sent, static_cast<int64_t>(response.now_unix_ns()), received});
+  }
   if (!answered_)
     options_.logger->info("joined the coordinator at {} as server {}", options_.coordinator, options_.address);
   answered_ = true;

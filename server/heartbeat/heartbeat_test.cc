@@ -77,6 +77,14 @@ class FakeParameters : public ParameterServer {
     absl::MutexLock lock(&mutex_);
     return forgets_;
   }
+  void MeasureClock(const ClockRoundTrip& trip) override {
+    absl::MutexLock lock(&mutex_);
+    trips_.push_back(trip);
+  }
+  std::vector<ClockRoundTrip> trips() const {
+    absl::MutexLock lock(&mutex_);
+    return trips_;
+  }
   ParameterFigures Figures() const override { return {}; }
   absl::Status Stop() override { return absl::OkStatus(); }
   int seals() const {
@@ -105,6 +113,7 @@ class FakeParameters : public ParameterServer {
   std::set<std::string> disk_jobs_ ABSL_GUARDED_BY(mutex_) = {"old-3", "old-4", "old-5"};
   std::vector<std::string> forgets_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> ends_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ClockRoundTrip> trips_ ABSL_GUARDED_BY(mutex_);
 };
 
 // A coordinator that answers that ended-1 has ended. It notices when the server does not hold that job any more.
@@ -117,6 +126,8 @@ class FakeCoordinator : public v1::Coordinator::Service {
     ++beats_;
     if (refuses) return {grpc::StatusCode::UNAUTHENTICATED, "no such token"};
     response->add_ended_jobs("ended-1");
+    // The second answer is that of an older coordinator, without its time.
+    if (beats_ != 2) response->set_now_unix_ns(1700000000000000000);
     // The first two answers have the same problem, which the server must log once.
     if (beats_ <= 2) response->set_problem("advertises me:1, which is wrong");
     if (request->jobs_size() == 1 && !sealed.HasBeenNotified()) sealed.Notify();
@@ -240,6 +251,12 @@ TEST_F(HeartbeatTest, TellsAndSeals) {
   EXPECT_EQ(coordinator_.last().disk_centers(), 2u);
   EXPECT_EQ(coordinator_.last().disk_bytes(), 456u);
   EXPECT_GE(coordinator_.last().cores(), 0);
+  ASSERT_FALSE(parameters.trips().empty());
+  for (const ClockRoundTrip& trip : parameters.trips()) {
+    EXPECT_GT(trip.sent, 0);
+    EXPECT_EQ(trip.answered, 1700000000000000000);  // Never that of the answer without a time.
+    EXPECT_GE(trip.received, trip.sent);
+  }
   EXPECT_THAT(log_.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
   const std::string problem = "the coordinator places nothing on this server, which advertises me:1, which is wrong";
   EXPECT_THAT(log_.str(), HasSubstr(problem));

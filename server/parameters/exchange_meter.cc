@@ -17,7 +17,7 @@ size_t BucketOf(const std::array<double, kBounds>& bounds, double value) {
 ExchangeMeter::ExchangeMeter(uint32_t groups, std::shared_ptr<WaitClock> clock)
     : clock_(std::move(clock)), groups_(groups), last_(std::make_unique<std::atomic<int64_t>[]>(groups)) {}
 
-void ExchangeMeter::Answered(const Message& message) {
+absl::Time ExchangeMeter::Answered(const Message& message) {
   const absl::Time now = Now();
   const absl::Duration took = now - message.arrived;
   Add(answers_[BucketOf(kAnswerSecondsBounds, absl::ToDoubleSeconds(took))], 1);
@@ -25,6 +25,7 @@ void ExchangeMeter::Answered(const Message& message) {
   Add(received_bytes_, message.received_bytes);
   Add(sent_bytes_, message.sent_bytes);
   last_[message.group].store(absl::ToUnixNanos(now), std::memory_order_relaxed);
+  return now;
 }
 
 void ExchangeMeter::AppliedAlone(uint64_t staleness) {

@@ -51,7 +51,8 @@ class ExchangeMeter {
     uint64_t received_bytes = 0;
     uint64_t sent_bytes = 0;
   };
-  void Answered(const Message& message);
+  // Returns Now(), when it was answered.
+  absl::Time Answered(const Message& message);
   void Refused() { Add(refused_, 1); }
   void AppliedAlone(uint64_t staleness);
   void AppliedRound() { Add(rounds_, 1); }

@@ -123,6 +123,7 @@ absl::Status ExchangeSession::EncodeAnswer(uint64_t first, absl::Span<char> answ
 std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, absl::Span<const char> payload,
                                                    absl::Span<char> answer) {
   turn_.exchange.sequence = header.sequence;
+  turn_.contended = absl::ZeroDuration();
   if (header.type == WireType::kFloat32) {
     begun_ = {header,
               {reinterpret_cast<const float*>(payload.data()), header.values},
@@ -139,6 +140,7 @@ std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, a
 }
 
 std::optional<absl::Status> ExchangeSession::Resume(absl::Status status) {
+  begun_.waited += shard_->meter().Now() - turn_.queued;
   if (!status.ok()) return Ends(std::move(status));
   begun_.done += turn_.values.size();
   return GoOn();
@@ -170,8 +172,15 @@ absl::Status ExchangeSession::Ends(absl::Status status) {
     meter.Refused();
     return status;
   }
-  meter.Answered(
-      {sender_.group(), begun_.arrived, PayloadBytes(begun_.header), PayloadBytes(AnswerHeader(begun_.header))});
+  const uint64_t received = PayloadBytes(begun_.header);
+  const uint64_t sent = PayloadBytes(AnswerHeader(begun_.header));
+  const absl::Time answered = meter.Answered({sender_.group(), begun_.arrived, received, sent});
+  shard_->served()->Add({{sender_.group(), sender_.rank(), sender_.incarnation(), begun_.header.sequence},
+                         absl::ToUnixNanos(begun_.arrived),
+                         absl::ToUnixNanos(answered),
+                         absl::ToInt64Nanoseconds(begun_.waited + turn_.contended),
+                         received,
+                         sent});
   return status;
 }
 

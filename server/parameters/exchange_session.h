@@ -75,16 +75,17 @@ class ExchangeSession {
     ValuesHeader header;
     absl::Span<const float> values;
     absl::Span<float> answer;
-    absl::Span<char> encoded;  // Where the answer goes once it is encoded; empty if it is not encoded.
-    absl::Time arrived;        // On the clock of the shard's meter.
-    uint64_t done = 0;         // How many values have been applied.
+    absl::Span<char> encoded;    // Where the answer goes once it is encoded; empty if it is not encoded.
+    absl::Time arrived;          // On the clock of the shard's meter.
+    uint64_t done = 0;           // How many values have been applied.
+    absl::Duration waited = {};  // For other groups, as far as these waits have ended.
   };
 
   absl::Status DecodeValues(const ValuesHeader& header, absl::Span<const char> payload);
   absl::Status EncodeAnswer(uint64_t first, absl::Span<char> answer) const;
   std::optional<absl::Status> GoOn();
   std::optional<absl::Status> ApplyBlocks();
-  // Tells the meter the end of the message.
+  // Tells the shard's meter and its list of exchanges the end of the message.
   absl::Status Ends(absl::Status status);
 
   ParameterStore* const store_;

@@ -6,19 +6,24 @@
 #include <spdlog/spdlog.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/compression.h"
 #include "proto/job.pb.h"
 #include "server/parameters/in_memory_storage.h"
+#include "server/parameters/served_exchanges.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_clock.h"
 #include "server/parameters/test_frames.h"
+#include "server/parameters/test_rounds.h"
 
 namespace hooke {
 namespace {
@@ -90,6 +95,76 @@ TEST_F(ExchangeSessionTest, SeveralExchanges) {
       EXPECT_THAT(received.values, ElementsAre(4, 4, 4, 4, 3, 3, 3, 3, 4, 4));
     }
   }
+}
+
+// A rank of a group under a rule with rounds. Its message waits for those of other groups.
+struct WaitingRank {
+  WaitingRank(ParameterStore* store, const v1::Sender& sender)
+      : session(store, [this](absl::Status status) { turned = std::move(status); }) {
+    EXPECT_TRUE(session.Open(sender)->ok());
+  }
+
+  void Send(uint64_t sequence) {
+    EXPECT_TRUE(session.Take(ValuesMessage({sequence, 0}, std::vector<float>(10))).ok());
+    ended = session.BeginTaken();
+  }
+  // Goes on if a turn has ended. False: none has.
+  bool GoOn() {
+    if (!turned.has_value()) return false;
+    ended = session.Resume(*std::exchange(turned, std::nullopt));
+    return true;
+  }
+
+  std::optional<absl::Status> turned;
+  std::optional<absl::Status> ended;
+  ExchangeSession session;
+};
+
+// The shard's list of exchanges tells apart what a message waited for other groups, and what the server worked. The
+// wait of each of the message's blocks counts.
+TEST(ExchangeSessionWaits, AreToldFromWork) {
+  const auto clock = std::make_shared<TestClock>();
+  ParameterStoreOptions options;
+  options.storage = std::make_shared<InMemoryStorage>();
+  options.logger = std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::null_sink_mt>());
+  options.block_values = 4;
+  options.wait_clock = clock;
+  const std::unique_ptr<ParameterStore> store = ParameterStore::Open(options).value();
+  v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::SYNC, 2);
+  EXPECT_TRUE(store->Attach(clock->Now(), request).ok());
+  {
+    InitializeSession initial(store.get());
+    ASSERT_TRUE(initial.Receive(clock->Now(), OpeningMessage(request.sender())).value());
+    ASSERT_TRUE(initial.Receive(clock->Now(), ValuesMessage({0, 0}, std::vector<float>(10))).value());
+    ASSERT_TRUE(initial.Finish().ok());
+  }
+  std::deque<WaitingRank> ranks;
+  for (uint32_t group = 0; group < 2; ++group) {
+    request.mutable_sender()->set_group(group);
+    EXPECT_TRUE(store->Attach(clock->Now(), request).ok());
+    ranks.emplace_back(store.get(), request.sender());
+  }
+  ranks[0].Send(1);
+  ASSERT_FALSE(ranks[0].ended.has_value());
+  clock->Advance(absl::Milliseconds(30));
+  ranks[1].Send(1);  // It closes the round of its first block, and waits at the second one.
+  ASSERT_FALSE(ranks[1].ended.has_value());
+  clock->Advance(absl::Milliseconds(5));
+  while (ranks[0].GoOn() || ranks[1].GoOn()) {
+  }
+  ASSERT_TRUE(ranks[0].ended.has_value() && ranks[0].ended->ok());
+  ASSERT_TRUE(ranks[1].ended.has_value() && ranks[1].ended->ok());
+  int64_t waits_ms[] = {0, 0};
+  const std::vector<ServedRow> rows = ranks[0].session.shard()->served()->Read();
+  ASSERT_EQ(rows.size(), 2u);
+  for (const ServedRow& row : rows) {
+    EXPECT_EQ(row.messages, 1u);
+    EXPECT_EQ(row.work_ns, 0);  // The clock stood still meanwhile.
+    EXPECT_EQ(row.received_bytes, 40u);
+    waits_ms[row.of.group] = row.wait_ns / 1000000;
+  }
+  EXPECT_EQ(waits_ms[0], 35);
+  EXPECT_EQ(waits_ms[1], 5);
 }
 
 struct SessionCase {

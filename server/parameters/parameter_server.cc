@@ -2,10 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <optional>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "server/parameters/direct_exchanges.h"
 #include "server/parameters/grpc_exchanges.h"
 #include "server/parameters/parameter_store.h"
@@ -26,7 +30,8 @@ class RunningParameterServer final : public ParameterServer {
         store_(std::move(store)),
         direct_(ListenDirectly(options.direct_host)),
         exchanges_(std::move(exchanges)),
-        service_({store_.get(), exchanges_.get(), logger_, options.clock, absl::Now(), WhereDirect(), WhoIs(options)}),
+        service_({store_.get(), exchanges_.get(), logger_, options.clock, absl::Now(), WhereDirect(), WhoIs(options),
+                  MachineClockName(), [this] { return clock_offset(); }}),
         snapshots_(
             options.snapshot_interval, [this]() { return Snapshot(); }, options.clock) {}
 
@@ -53,6 +58,11 @@ class RunningParameterServer final : public ParameterServer {
     return store_->EndGeneration(job_id, job_key, successor);
   }
 
+  void MeasureClock(const ClockRoundTrip& trip) override {
+    absl::MutexLock lock(&clock_mutex_);
+    clock_offset_.Add(trip);
+  }
+
   ParameterServerStats Stats() const override {
     ParameterStore::DiskUse disk = store_->disk_use();
     return {store_->center_bytes(), store_->jobs(), disk.centers, disk.bytes, std::move(disk.jobs)};
@@ -70,6 +80,11 @@ class RunningParameterServer final : public ParameterServer {
   }
 
  private:
+  std::optional<ClockOffset::Estimate> clock_offset() const {
+    absl::MutexLock lock(&clock_mutex_);
+    return clock_offset_.Best(absl::ToUnixNanos(SteadyTime()));
+  }
+
   absl::Status Snapshot() {
     absl::Status status = store_->SnapshotChanged();
     if (!status.ok()) logger_->error("a snapshot failed: {}", status.ToString());
@@ -105,6 +120,8 @@ class RunningParameterServer final : public ParameterServer {
   const std::unique_ptr<ParameterStore> store_;
   const std::unique_ptr<DirectExchanges> direct_;
   const std::unique_ptr<GrpcExchanges> exchanges_;
+  mutable absl::Mutex clock_mutex_;
+  ClockOffset clock_offset_ ABSL_GUARDED_BY(clock_mutex_);
   ParameterService service_;
   std::thread loader_;      // Joined by Stop.
   SnapshotLoop snapshots_;  // Last: its thread uses the others.

@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "clocks/clock_offset.h"
 #include "server/parameters/group_reached.h"
 #include "server/parameters/parameter_figures.h"
 #include "server/parameters/wait_clock.h"
@@ -110,6 +111,10 @@ class ParameterServer {
   // already. Other errors are those of the disk: call again.
   virtual absl::StatusOr<std::vector<GroupReached>> EndGeneration(const std::string& job_id, const std::string& job_key,
                                                                   uint32_t successor) = 0;
+
+  // Takes a heartbeat's round trip, by SteadyTime of this machine. From the last ones ReadExchanges tells how this
+  // machine's clock relates to the coordinator's.
+  virtual void MeasureClock(const ClockRoundTrip& trip) = 0;
 
   virtual ParameterServerStats Stats() const = 0;
 

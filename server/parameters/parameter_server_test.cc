@@ -10,11 +10,14 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/clock_offset.h"
+#include "clocks/steady_time.h"
 #include "server/parameters/in_memory_storage.h"
 #include "server/parameters/storage.h"
 #include "server/parameters/test_center.h"
@@ -276,6 +279,67 @@ TEST(ParameterServer, StrangersReplaceNobody) {
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_EQ(save(MakeSender(center)), grpc::StatusCode::OK);
   }
+}
+
+absl::StatusOr<v1::ReadExchangesResponse> ReadExchanges(TestGroup& group, const std::string& job_id) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  v1::ReadExchangesRequest request;
+  request.set_job_id(job_id);
+  v1::ReadExchangesResponse response;
+  const grpc::Status status = group.stub().ReadExchanges(&context, request, &response);
+  if (status.ok()) return response;
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
+// A server tells the exchanges of all groups, by this machine's clock, and how that relates to the coordinator's. It
+// tells them also after the job has ended, and no more once the job is forgotten.
+TEST(ParameterServer, TellsItsExchanges) {
+  TestServer server(std::make_shared<InMemoryStorage>());
+  const TestCenter center = LargeCenter();
+  MakeCenter(server, center);
+  TestGroup first = MakeGroup(server, center, 0);
+  TestGroup second = MakeGroup(server, center, 1);
+  ASSERT_TRUE(second.Attach().ok());
+  const absl::StatusOr<v1::ReadExchangesResponse> none = ReadExchanges(first, center.job_id);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->exchanges().empty());
+  EXPECT_FALSE(none->has_clock());
+
+  const int64_t before = absl::ToUnixNanos(SteadyTime());
+  std::vector<float> x = Ramp(0, kValues);
+  ASSERT_TRUE(first.Exchange({16, first.Blocks()}, absl::MakeSpan(x)).ok());
+  ASSERT_TRUE(second.Exchange({16, second.Blocks()}, absl::MakeSpan(x)).ok());
+  ASSERT_TRUE(first.Exchange({32, first.Blocks()}, absl::MakeSpan(x)).ok());
+  const int64_t after = absl::ToUnixNanos(SteadyTime());
+  server.parameters().MeasureClock({1000, 5000, 3000});
+  const absl::StatusOr<v1::ReadExchangesResponse> told = ReadExchanges(first, center.job_id);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->machine(), MachineClockName());
+  EXPECT_EQ(told->clock().offset_ns(), 3000);
+  EXPECT_GE(told->clock().error_ns(), 1000);
+  std::vector<std::pair<uint32_t, uint64_t>> who;
+  int64_t end = before;
+  for (const v1::ServedExchange& exchange : told->exchanges()) {
+    who.emplace_back(exchange.group(), exchange.sequence());
+    EXPECT_EQ(exchange.rank(), 0u);
+    EXPECT_EQ(exchange.incarnation(), 1u);
+    EXPECT_EQ(exchange.messages(), 6u);
+    EXPECT_EQ(exchange.received_bytes(), 4 * kValues);
+    EXPECT_EQ(exchange.sent_bytes(), 4 * kValues);
+    EXPECT_GT(exchange.work_ns(), 0u);
+    EXPECT_LE(exchange.work_ns() + exchange.wait_ns(), exchange.duration_ns());
+    EXPECT_GE(static_cast<int64_t>(exchange.begin_ns()), end);
+    end = static_cast<int64_t>(exchange.begin_ns() + exchange.duration_ns());
+  }
+  EXPECT_LE(end, after);
+  EXPECT_THAT(who, ElementsAre(std::make_pair(0, 16), std::make_pair(1, 16), std::make_pair(0, 32)));
+
+  ASSERT_TRUE(server.parameters().Seal(center.job_id).ok());
+  EXPECT_EQ(ReadExchanges(first, center.job_id)->exchanges_size(), 3);
+  ASSERT_TRUE(server.parameters().Forget(center.job_id, center.job_key).ok());
+  EXPECT_EQ(ReadExchanges(first, center.job_id).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadExchanges(first, "../etc").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 // Options that cannot work are refused.

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -145,6 +146,17 @@ absl::Status ParameterStore::Save(const v1::Sender& sender) {
   return Snapshot(job_id, Due::kIfChanged);
 }
 
+absl::StatusOr<std::shared_ptr<const ServedExchanges>> ParameterStore::ServedOf(absl::string_view job_id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto job = jobs_.find(job_id);
+  if (job != jobs_.end() && job->second->shard != nullptr) return job->second->shard->served();
+  for (const auto& [sealed, served] : sealed_served_) {
+    if (sealed == job_id) return served;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("this server has no exchanges of job ", job_id, " in memory: it has ended, or none were here"));
+}
+
 void ParameterStore::StopWaiting() {
   std::vector<std::shared_ptr<Shard>> shards;
   {
@@ -191,6 +203,8 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
     job.key = shard->plan().job.job_key();
     job.shard = nullptr;
     job.sealed = initialized;
+    if (initialized) sealed_served_.emplace_back(job_id, shard->served());
+    if (sealed_served_.size() > kSealedServedMax) sealed_served_.pop_front();
     if (!initialized) jobs_.erase(job_id);  // The center has no values, so there is nothing to keep.
   }
   shard.reset();
@@ -236,6 +250,8 @@ absl::Status ParameterStore::Forget(const std::string& job_id, absl::string_view
     job->unloaded = false;
     job->shard = nullptr;
     jobs_.erase(job_id);
+    const auto of_job = [&job_id](const auto& sealed) { return sealed.first == job_id; };
+    sealed_served_.erase(std::remove_if(sealed_served_.begin(), sealed_served_.end(), of_job), sealed_served_.end());
   }
   shard.reset();
   TellDropped();

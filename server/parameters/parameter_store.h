@@ -14,6 +14,7 @@
 // callers.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -35,6 +36,7 @@
 #include "server/parameters/group_reached.h"
 #include "server/parameters/kept_states.h"
 #include "server/parameters/parameter_figures.h"
+#include "server/parameters/served_exchanges.h"
 #include "server/parameters/shard.h"
 #include "server/parameters/snapshot.h"
 #include "server/parameters/snapshot_history.h"
@@ -134,6 +136,11 @@ class ParameterStore {
   // Ends exchanges that wait for other groups, now or later, with UNAVAILABLE. Call it when the server stops.
   void StopWaiting();
 
+  // Returns the last exchanges with the job's shard, also for a while after Seal: of the kSealedServedMax jobs that
+  // were sealed last. NOT_FOUND: there are none, or none any more.
+  absl::StatusOr<std::shared_ptr<const ServedExchanges>> ServedOf(absl::string_view job_id) const;
+  static constexpr size_t kSealedServedMax = 16;
+
   // Does what ParameterServer::Seal describes.
   absl::Status Seal(absl::string_view job_id);
 
@@ -219,6 +226,8 @@ class ParameterStore {
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t snapshots_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t snapshot_failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the jobs that were sealed last, by job id, the last one at the end.
+  std::deque<std::pair<std::string, std::shared_ptr<const ServedExchanges>>> sealed_served_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Set by StopWaiting; new shards get it, too.
   absl::Mutex dropped_mutex_;
   std::map<const void*, std::function<void()>> dropped_ ABSL_GUARDED_BY(dropped_mutex_);

@@ -7,12 +7,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "clocks/steady_time.h"
 #include "server/parameters/call_reply.h"
 #include "server/parameters/exchange_session.h"
 #include "server/parameters/parameter_server.h"
+#include "server/parameters/served_exchanges.h"
 #include "server/parameters/state_session.h"
 #include "wire/admission.h"
 
@@ -36,6 +38,23 @@ absl::Status ReadInitialize(grpc::ServerReader<grpc::ByteBuffer>* reader, const 
   // Read returns false for a broken stream as well as for one that the client has ended. IsCancelled tells these apart.
   if (context.IsCancelled()) return absl::CancelledError("Initialize was cancelled before its end");
   return session.Finish();
+}
+
+void AddExchanges(const std::vector<ServedRow>& rows, v1::ReadExchangesResponse& response) {
+  for (const ServedRow& row : rows) {
+    v1::ServedExchange& exchange = *response.add_exchanges();
+    exchange.set_group(row.of.group);
+    exchange.set_rank(row.of.rank);
+    exchange.set_incarnation(row.of.incarnation);
+    exchange.set_sequence(row.of.sequence);
+    exchange.set_begin_ns(static_cast<uint64_t>(row.begin_ns));
+    exchange.set_duration_ns(static_cast<uint64_t>(row.end_ns - row.begin_ns));
+    exchange.set_work_ns(static_cast<uint64_t>(row.work_ns));
+    exchange.set_wait_ns(static_cast<uint64_t>(row.wait_ns));
+    exchange.set_messages(row.messages);
+    exchange.set_received_bytes(row.received_bytes);
+    exchange.set_sent_bytes(row.sent_bytes);
+  }
 }
 
 absl::Status WritePull(const std::string& job_id, ParameterStore& store, grpc::ServerWriter<v1::PullResponse>* writer) {
@@ -64,8 +83,8 @@ absl::Status WritePull(const std::string& job_id, ParameterStore& store, grpc::S
 
 std::set<std::string> MethodsForRanks() {
   std::set<std::string> paths;
-  for (const char* name :
-       {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save", "KeepState", "FetchState"}) {
+  for (const char* name : {"Attach", "Initialize", "Exchange", "Locate", "Pace", "Pull", "Save", "KeepState",
+                           "FetchState", "ReadExchanges"}) {
     paths.insert(absl::StrCat("/", v1::ParameterServer::service_full_name(), "/", name));
   }
   return paths;
@@ -192,6 +211,27 @@ grpc::Status ParameterService::Save(grpc::ServerContext* context, const v1::Save
   // Before the disk is written, because other groups may be waiting.
   if (absl::Status status = NoteEnd(*request); !status.ok()) return Reply(*context, "Save", status);
   return Reply(*context, "Save", options_.store->Save(request->sender()));
+}
+
+grpc::Status ParameterService::ReadExchanges(grpc::ServerContext* context, const v1::ReadExchangesRequest* request,
+                                             v1::ReadExchangesResponse* response) {
+  const OpenCalls::Call call(&calls_, context);
+  if (!call.admitted()) return Stopping();
+  const std::string& job_id = request->job_id();
+  if (absl::Status status = CheckJobId(job_id); !status.ok()) return Reply(*context, "ReadExchanges", status);
+  if (absl::Status status = CheckJobOfCaller(*context, job_id); !status.ok()) {
+    return Reply(*context, "ReadExchanges", status);
+  }
+  const auto served = options_.store->ServedOf(job_id);
+  // Not logged: a trace asks the servers of a job that has ended long ago, too.
+  if (!served.ok()) return {grpc::StatusCode::NOT_FOUND, std::string(served.status().message())};
+  AddExchanges((*served)->Read(), *response);
+  response->set_machine(options_.machine);
+  const std::optional<ClockOffset::Estimate> offset = options_.clock_offset();
+  if (!offset.has_value()) return grpc::Status::OK;
+  response->mutable_clock()->set_offset_ns(offset->offset);
+  response->mutable_clock()->set_error_ns(offset->error);
+  return grpc::Status::OK;
 }
 
 // Ends the sender's group, if the request says so. If the shard is not there, Save itself says what to do. If it is,

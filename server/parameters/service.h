@@ -3,10 +3,14 @@
 
 // The gRPC service hooke.v1.ParameterServer. Each handler checks its message, calls the store and replies.
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "clocks/clock_offset.h"
 #include "proto/parameter_server.grpc.pb.h"
 #include "server/parameters/grpc_exchanges.h"
 #include "server/parameters/open_calls.h"
@@ -25,6 +29,11 @@ class ParameterService final : public v1::ParameterServer::Service {
     absl::Time started;         // The server's start by the machine's clock; sent as Restored.loaded_unix_us.
     v1::LocateResponse direct;  // Says where this server accepts exchanges without gRPC.
     v1::IdentifyResponse self;
+    std::string machine = {};  // MachineClockName() of this machine.
+    // Returns how the machine's clock relates to the coordinator's; nullopt: it is not known yet.
+    std::function<std::optional<ClockOffset::Estimate>()> clock_offset = [] {
+      return std::optional<ClockOffset::Estimate>();
+    };
   };
   explicit ParameterService(Options options);
 
@@ -43,6 +52,8 @@ class ParameterService final : public v1::ParameterServer::Service {
   grpc::Status FetchState(grpc::ServerContext* context, const v1::FetchStateRequest* request,
                           grpc::ServerWriter<v1::FetchStateResponse>* writer) override;
   grpc::Status Save(grpc::ServerContext* context, const v1::SaveRequest* request, v1::SaveResponse* response) override;
+  grpc::Status ReadExchanges(grpc::ServerContext* context, const v1::ReadExchangesRequest* request,
+                             v1::ReadExchangesResponse* response) override;
   grpc::Status Identify(grpc::ServerContext*, const v1::IdentifyRequest*, v1::IdentifyResponse* response) override {
     *response = options_.self;
     return grpc::Status::OK;

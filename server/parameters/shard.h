@@ -45,6 +45,7 @@
 #include "server/parameters/exchange_meter.h"
 #include "server/parameters/group_reached.h"
 #include "server/parameters/round_book.h"
+#include "server/parameters/served_exchanges.h"
 #include "server/parameters/shard_plan.h"
 #include "server/parameters/wait_clock.h"
 
@@ -145,6 +146,10 @@ class Shard {
     // Needed if MayWait. Called once, with the turn's status, if Begin has returned nullopt. The caller holds no lock,
     // and does not touch the turn afterwards. It may be any thread that uses the shard, so `done` must not wait.
     std::function<void(absl::Status)> done;
+    // If Begin has returned nullopt: when the turn began to wait, on the clock of the shard's meter.
+    absl::Time queued;
+    // Begin adds the time for which other turns held its block.
+    absl::Duration contended;
 
    private:
     friend class Shard;
@@ -201,6 +206,9 @@ class Shard {
 
   // Counts this shard's exchanges. The caller of Begin tells it about messages, the shard about blocks.
   ExchangeMeter& meter() { return meter_; }
+  // The last exchanges of this shard, and of those that it has succeeded. The caller of Begin tells it about messages.
+  // Never null.
+  const std::shared_ptr<ServedExchanges>& served() const { return served_; }
 
   // Returns the index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT:
   // there is no such block; the message names what is allowed.
@@ -348,6 +356,7 @@ class Shard {
   const std::unique_ptr<CenterRule> rule_;
   const std::shared_ptr<WaitClock> clock_;
   ExchangeMeter meter_;
+  std::shared_ptr<ServedExchanges> served_ = std::make_shared<ServedExchanges>();  // Set before others see the shard.
   const std::unique_ptr<Block[]> blocks_;
   std::vector<std::unique_ptr<AnswerWindow>> windows_;  // Indexed by group, then rank. Constant after construction.
   std::atomic<uint64_t> updates_{0};

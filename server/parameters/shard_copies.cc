@@ -90,6 +90,7 @@ void Shard::TakeOver(Shard& before) {
   }
   updates_.store(before.updates() + 1, std::memory_order_release);  // A snapshot must store the generation.
   meter_.AddCounts(before.meter_.Read());
+  served_ = before.served_;
   const bool stops = before.CopyGroups().stop;
   const bool initialized = before.initialized();
   absl::MutexLock lock(&mutex_);

@@ -11,6 +11,27 @@
 #include "server/parameters/shard.h"
 
 namespace hooke {
+namespace {
+
+// Locks a mutex, and adds the time that this took to `waited`. The clock is read only if somebody else has the mutex.
+class ABSL_SCOPED_LOCKABLE TimedLock {
+ public:
+  TimedLock(absl::Mutex* mutex, const WaitClock& clock, absl::Duration& waited) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)
+      : mutex_(mutex) {
+    if (mutex->TryLock()) return;
+    const absl::Time since = clock.Now();
+    mutex->Lock();
+    waited += clock.Now() - since;
+  }
+  ~TimedLock() ABSL_UNLOCK_FUNCTION() { mutex_->Unlock(); }
+  TimedLock(const TimedLock&) = delete;
+  TimedLock& operator=(const TimedLock&) = delete;
+
+ private:
+  absl::Mutex* const mutex_;
+};
+
+}  // namespace
 
 std::optional<absl::Status> Shard::Begin(Turn& turn) {
   const Speaker& speaker = turn.exchange.speaker;
@@ -65,7 +86,7 @@ absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
 }
 
 std::optional<absl::Status> Shard::ApplyTurn(Turn& turn, Block& block, Ends& ends) {
-  absl::MutexLock lock(&block.mutex);
+  const TimedLock lock(&block.mutex, *clock_, turn.contended);
   // The check is repeated here, because a last snapshot may have copied this block since CheckOpen.
   if (closed_) return Ended();
   const ExchangeId last = block.applied[turn.exchange.speaker.group];

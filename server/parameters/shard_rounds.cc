@@ -40,6 +40,7 @@ std::optional<absl::Status> Shard::ApplyInRound(Turn& turn, Block& block, Ends& 
   if (decision.replaces) EndReplaced(turn, block, ends);
   block.waiting.push_back(&turn);
   if (decision.fate == RoundBook::Fate::kClosed) return ApplyRound(decision.round, &turn, block, ends);
+  turn.queued = now;
   turn.give_up = now + plan_.rule.round.grace + kRoundTimeout;
   Schedule(std::min(decision.again, turn.give_up), block);
   return std::nullopt;
@@ -126,6 +127,7 @@ std::optional<absl::Status> Shard::AnswerWithinBound(Turn& turn, Block& block, E
     return absl::OkStatus();
   }
   const absl::Time now = clock_->Now();
+  turn.queued = now;
   turn.give_up = now + plan_.rule.round.grace;
   std::optional<absl::Status> status = AnswerUnlessHeld(now, turn, block);
   LookAtHeld(now, turn.exchange.speaker.group, block, ends);

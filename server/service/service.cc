@@ -198,6 +198,7 @@ grpc::Status CoordinatorService::ServerHeartbeat(grpc::ServerContext*, const v1:
   absl::StatusOr<v1::ServerHeartbeatResponse> answer = coordinator_.ServerHeartbeat(*request, options_.clock());
   if (!answer.ok()) return ToGrpc(answer.status());
   *response = *std::move(answer);
+  response->set_now_unix_ns(static_cast<uint64_t>(absl::ToUnixNanos(options_.clock().wall)));
   return grpc::Status::OK;
 }
 

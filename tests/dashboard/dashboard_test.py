@@ -168,6 +168,24 @@ class Dashboard(unittest.TestCase):
         self.assertEqual(found()[0].read_bytes(), expected)
         self.assertIn("hooke export two-sizes-1 two-sizes-1.safetensors --coordinator 127.0.0.1:", driver.page_source)
 
+    def test_downloads_the_trace(self):
+        self.hooke("profile", "two-sizes-1", "--trace", "expected.json")
+        driver = self.open("#/jobs/two-sizes-1")
+        self.wait_for(driver, "the button", "return [...document.querySelectorAll('button')].some((b) => b.textContent.startsWith('Trace'))")
+        driver.execute_script("[...document.querySelectorAll('button')].find((b) => b.textContent.startsWith('Trace')).click()")
+        found = lambda: list(self.folder.glob("*/two-sizes-1-trace.json"))
+        polling.wait_for("the file", found, SECONDS, lambda: driver.execute_script("return document.body.innerText"))
+        shown, expected = (json.loads(path.read_text()) for path in (found()[0], self.folder / "expected.json"))
+        # The machine's clock is measured again and again, so all times may have moved together.
+        moved = lambda trace: [{key: value for key, value in event.items() if key != "ts"} for event in trace["traceEvents"]]
+        self.assertEqual(moved(shown), moved(expected))
+        self.assertEqual(shown["otherData"]["notes"], [])
+        processes = {event["pid"]: event["args"]["name"] for event in shown["traceEvents"] if event["name"] == "process_name"}
+        at_servers = {processes[event["pid"]] for event in shown["traceEvents"] if event.get("cat") == "server" and event["ph"] == "X"}
+        servers = json.loads(self.hooke("jobs", "two-sizes-1", "--output", "json"))["servers"]
+        self.assertEqual(at_servers, {f"server {address}" for address in servers})
+        self.assertEqual(self.get("/api/trace/none-1").status, 404)
+
     def test_downloads_the_model(self):
         self.hooke("export", "two-sizes-1", "expected.safetensors")
         expected = (self.folder / "expected.safetensors").read_bytes()

@@ -23,6 +23,7 @@ namespace hooke {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::Duration kJobLimit = absl::Seconds(120);
 constexpr int kRanks = 4;  // Two groups of two ranks.
@@ -64,7 +65,7 @@ std::map<std::pair<int, int>, std::vector<Slice>> ReadTrace(const std::string& p
   if (trace.is_discarded()) return tracks;
   EXPECT_EQ(trace["otherData"]["clock_error_us"], 0);
   for (const nlohmann::json& event : trace["traceEvents"]) {
-    if (event["ph"] != "X" || event["cat"] == "start") continue;
+    if (event["ph"] != "X" || event["cat"] == "start" || event["cat"] == "server") continue;
     const double begin = event["ts"];
     tracks[{event["pid"], event["tid"]}].push_back({event["name"], begin, begin + event["dur"].get<double>()});
   }
@@ -91,6 +92,78 @@ std::map<std::string, std::vector<Slice>> ReadStarts(const std::string& path) {
         {event["name"], begin, begin + event["dur"].get<double>()});
   }
   return tracks;
+}
+
+// An exchange of a rank, as the rank or a server saw it.
+struct SeenExchange {
+  std::string server;  // Empty: the rank saw it.
+  std::string rank;    // "group G rank R"
+  uint64_t sequence = 0;
+  double begin = 0;
+  double end = 0;
+};
+
+struct TraceOfExchanges {
+  std::vector<SeenExchange> by_servers;
+  std::vector<SeenExchange> by_ranks;  // Of the phases of one exchange: from the first one to the end of the last one.
+  size_t arrows = 0;                   // Their ends.
+};
+
+TraceOfExchanges ReadExchanges(const std::string& path) {
+  std::ifstream file(path);
+  const nlohmann::json trace = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  EXPECT_FALSE(trace.is_discarded());
+  TraceOfExchanges exchanges;
+  if (trace.is_discarded()) return exchanges;
+  std::map<uint64_t, std::string> processes;
+  std::map<std::pair<uint64_t, uint64_t>, std::string> tracks;
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    const auto process = event["pid"].get<uint64_t>();
+    const auto track = event["tid"].get<uint64_t>();
+    if (event["name"] == "process_name") processes[process] = event["args"]["name"];
+    if (event["name"] == "thread_name") tracks[{process, track}] = event["args"]["name"];
+    if (event["name"] != "exchange") continue;
+    if (event["ph"] != "X") {
+      ++exchanges.arrows;
+      continue;
+    }
+    const double begin = event["ts"];
+    const double end = begin + event["dur"].get<double>();
+    if (event["cat"] == "server") {
+      EXPECT_LE(event["args"]["work_us"].get<double>() + event["args"]["wait_us"].get<double>(), end - begin + 0.001);
+      EXPECT_GE(event["args"]["messages"], 1);
+      exchanges.by_servers.push_back(
+          {processes[process], tracks[{process, track}], event["args"]["sequence"], begin, end});
+      continue;
+    }
+    const uint64_t step = event["args"]["step"];
+    std::vector<SeenExchange>& by_ranks = exchanges.by_ranks;
+    if (by_ranks.empty() || by_ranks.back().rank != processes[process] || by_ranks.back().sequence != step) {
+      by_ranks.push_back({"", processes[process], step, begin, end});
+    }
+    by_ranks.back().end = end;
+  }
+  return exchanges;
+}
+
+// Checks that each exchange of a server lies within the rank's, on the one clock of this machine. The slices of the two
+// ranks of a group are the shards of the two servers.
+void CheckExchanges(const TraceOfExchanges& exchanges) {
+  std::map<std::pair<std::string, uint64_t>, SeenExchange> of_ranks;
+  for (const SeenExchange& seen : exchanges.by_ranks) of_ranks[{seen.rank, seen.sequence}] = seen;
+  std::map<std::pair<std::string, std::string>, int> counts;  // By server and rank.
+  for (const SeenExchange& seen : exchanges.by_servers) {
+    const auto found = of_ranks.find({seen.rank, seen.sequence});
+    ASSERT_NE(found, of_ranks.end()) << seen.rank << " has no exchange " << seen.sequence;
+    EXPECT_GE(seen.begin, found->second.begin - 0.001) << seen.server << ", " << seen.rank << ", " << seen.sequence;
+    EXPECT_LE(seen.end, found->second.end + 0.001) << seen.server << ", " << seen.rank << ", " << seen.sequence;
+    ++counts[{seen.server, seen.rank}];
+  }
+  EXPECT_EQ(counts.size(), size_t{kRanks});
+  // 93 steps, and an exchange after each eighth one.
+  for (const auto& [who, count] : counts) EXPECT_GE(count, 11) << who.first << ", " << who.second;
+  // An arrow there, and one back, with two ends each.
+  EXPECT_EQ(exchanges.arrows, 4 * exchanges.by_servers.size());
 }
 
 // Returns the span of this name that begins at `from` or later; an empty one if there is none.
@@ -192,6 +265,32 @@ TEST_F(ProfileTest, OfAJobThatHasEnded) {
   const ProgramResult again = cluster_->Hooke({"profile", *id, "--trace", path});
   EXPECT_EQ(again.status, 1);
   EXPECT_THAT(again.output, HasSubstr("the file exists already"));
+}
+
+// The trace has what the servers did in the exchanges, also after the job's end. A server that is away is missed with a
+// note.
+TEST_F(ProfileTest, ExchangesAtServers) {
+  const auto id = cluster_->Submit(ToYaml(job_));
+  ASSERT_TRUE(id.ok()) << id.status();
+  const auto end = cluster_->AwaitEnd(*id, kJobLimit);
+  ASSERT_TRUE(end.ok()) << end.status();
+  ASSERT_EQ(end->state(), v1::JOB_STATE_SUCCEEDED) << end->reason();
+  const std::string path = cluster_->folder() + "/trace.json";
+  const ProgramResult shown = cluster_->Hooke({"profile", *id, "--trace", path});
+  EXPECT_EQ(shown.status, 0) << shown.output;
+  EXPECT_THAT(shown.output, HasSubstr(" exchanges at servers"));
+  EXPECT_THAT(shown.output, Not(HasSubstr("has no exchanges")));
+  CheckExchanges(ReadExchanges(path));
+
+  cluster_->SignalServer(1, SIGKILL);
+  ASSERT_TRUE(cluster_->AwaitServerEnd(1).ok());
+  const ProgramResult without = cluster_->Hooke({"profile", *id, "--trace", path, "--force"});
+  EXPECT_EQ(without.status, 0) << without.output;
+  EXPECT_THAT(without.output, HasSubstr(absl::StrCat("the trace has no exchanges of server ",
+                                                     cluster_->server_address(1), ": cannot be reached")));
+  for (const SeenExchange& seen : ReadExchanges(path).by_servers) {
+    EXPECT_EQ(seen.server, "server " + cluster_->server_address(0));
+  }
 }
 
 // A running job has a profile some seconds after its first step, and the profile grows. Before that, `hooke profile`

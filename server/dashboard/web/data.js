@@ -88,6 +88,10 @@ async function csvOf(id) {
   return [await (await ask(`api/csv/${encodeURIComponent(id)}`)).text()];
 }
 
+async function traceOf(id) {
+  return [await (await ask(`api/trace/${encodeURIComponent(id)}`)).blob()];
+}
+
 async function wholeLog(id) {
   const parts = [];
   for (let offset = 0; ; ) {

@@ -171,7 +171,7 @@ function jobPage(id) {
   page.replaceChildren(
     h("h1", {}, id),
     about,
-    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), modelButton(id), said),
+    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), modelButton(id), downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json"), said),
     h("p", { class: "quiet" }, "The model in a terminal: ", exportText),
     h("h2", {}, "Groups"),
     groups.element,

@@ -1,4 +1,4 @@
-#include "worker/daemon/clock_offset.h"
+#include "clocks/clock_offset.h"
 
 #include <cstdlib>
 #include <limits>

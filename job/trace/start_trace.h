@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_PROFILE_START_TRACE_H_
-#define HOOKE_CLIENT_PROFILE_START_TRACE_H_
+#ifndef HOOKE_JOB_TRACE_START_TRACE_H_
+#define HOOKE_JOB_TRACE_START_TRACE_H_
 
 // The way of a job from `hooke submit` to the first step of each group, as spans of a trace. The processes on the way
 // are the client, the coordinator, the workers and rank 0 of each group. Pure. Values from peers are not trusted.
@@ -47,4 +47,4 @@ StartTrace TraceStarts(const v1::ReadStartsResponse& starts);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_PROFILE_START_TRACE_H_
+#endif  // HOOKE_JOB_TRACE_START_TRACE_H_

@@ -1,4 +1,4 @@
-#include "client/profile/start_trace.h"
+#include "job/trace/start_trace.h"
 
 #include <algorithm>
 #include <limits>

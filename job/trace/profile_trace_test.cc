@@ -1,4 +1,4 @@
-#include "client/profile/profile_trace.h"
+#include "job/trace/profile_trace.h"
 
 #include <map>
 #include <nlohmann/json.hpp>

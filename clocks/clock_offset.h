@@ -1,5 +1,5 @@
-#ifndef HOOKE_WORKER_DAEMON_CLOCK_OFFSET_H_
-#define HOOKE_WORKER_DAEMON_CLOCK_OFFSET_H_
+#ifndef HOOKE_CLOCKS_CLOCK_OFFSET_H_
+#define HOOKE_CLOCKS_CLOCK_OFFSET_H_
 
 // Estimates the offset of the coordinator's clock from this machine's monotonic clock, from round trips.
 //
@@ -48,4 +48,4 @@ std::string MachineClockName();
 
 }  // namespace hooke
 
-#endif  // HOOKE_WORKER_DAEMON_CLOCK_OFFSET_H_
+#endif  // HOOKE_CLOCKS_CLOCK_OFFSET_H_
