@@ -54,6 +54,7 @@ std::string WithTimeTexts(absl::string_view text, absl::Time now, absl::TimeZone
 }
 
 std::string MillisecondsText(double milliseconds) {
+  if (milliseconds < 0.1) return "<0.1 ms";
   return absl::StrFormat("%.*f ms", milliseconds < 9.995 ? 2 : milliseconds < 99.95 ? 1 : 0, milliseconds);
 }
 

@@ -61,6 +61,7 @@ TEST(TimeTextTest, AnyCutOfATime) {
 }
 
 TEST(TimeTextTest, Milliseconds) {
+  EXPECT_EQ(MillisecondsText(0.05), "<0.1 ms");
   EXPECT_EQ(MillisecondsText(0.426), "0.43 ms");
   EXPECT_EQ(MillisecondsText(9.996), "10.0 ms");
   EXPECT_EQ(MillisecondsText(34.56), "34.6 ms");

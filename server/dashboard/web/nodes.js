@@ -1,12 +1,13 @@
 // The page of workers, servers, and the links between workers.
 "use strict";
 
-const SERVER_NOTE = "Over the last ten seconds: messages of values that the server answered, and their bytes. Half of the messages, and 99 of 100, were answered within p50 and p99. Waits for other groups count, the network does not.";
+const SERVER_NOTE = "Snapshot: how old the state on disk is. Over the last ten seconds: messages of values that the server answered, and their bytes. Half of the messages, and 99 of 100, were answered within p50 and p99. Waits for other groups count, the network does not.";
 
 // What a server has answered lately, column by column; "-" if that is nothing.
 function exchangeTexts(figures) {
   if (!figures?.messages_per_second) return ["-", "-", "-", "-", "-"];
-  const ms = (value) => `${number(value, value < 10 ? 2 : value < 100 ? 1 : 0)} ms`;
+  // The histogram of answers begins with 0.1 ms.
+  const ms = (value) => (value < 0.1 ? "< 0.1 ms" : `${number(value, value < 10 ? 2 : value < 100 ? 1 : 0)} ms`);
   const megabytes = (count) => number((count ?? 0) / 1e6, 2);
   return [number(figures.messages_per_second, 1), megabytes(figures.received_bytes_per_second), megabytes(figures.sent_bytes_per_second), ms(figures.median_ms), ms(figures.p99_ms)];
 }
@@ -14,8 +15,9 @@ function exchangeTexts(figures) {
 function nodesPage() {
   document.title = "Nodes - Hooke";
   const workers = table("Workers", [["worker"], ["state"], ["site"], ["slots", "number"], ["GPUs", "number"], ["MPI"], ["version"], ["remark"]]);
-  const serverColumns = [["server"], ["state"], ["centers", "number"], ["memory", "number"], ["on disk", "number"], ["snapshot age", "number"], ["cores", "number"], ["messages/s", "number"], ["MB/s in", "number"], ["MB/s out", "number"], ["p50", "number"], ["p99", "number"], ["version"], ["remark"]];
+  const serverColumns = [["server"], ["state"], ["centers", "number"], ["memory", "number"], ["on disk", "number"], ["snapshot", "number"], ["cores", "number"], ["messages/s", "number"], ["MB/s in", "number"], ["MB/s out", "number"], ["p50", "number"], ["p99", "number"], ["version"], ["remark"]];
   const servers = table("Servers", serverColumns);
+  servers.element.classList.add("dense");
   const links = table("Links between workers", [["from"], ["to"], ["round trip", "number"], ["bandwidth", "number"], ["measured"]]);
   page.replaceChildren(h("h1", {}, "Nodes"), h("h2", {}, "Workers"), workers.element, h("h2", {}, "Servers"), servers.element, h("p", { class: "quiet" }, SERVER_NOTE), h("h2", {}, "Links"), links.element);
   const alive = (node) => h("span", { class: `badge ${node.alive ? "good" : "bad"}` }, node.alive ? "alive" : "silent");
