@@ -27,7 +27,7 @@ std::string Field(absl::string_view text) {
 std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPoint>& points) {
   std::string csv =
       "job,series,group,time_unix_ms,step,epoch,loss,samples_per_s,exchange_ms,accuracy_fraction,center_distance,"
-      "staleness\r\n";
+      "staleness,compute_s,collective_s,exchange_s\r\n";
   const std::string job = Field(job_id);
   for (const v1::HistoryPoint& point : points) {
     const bool group = point.has_group();
@@ -38,7 +38,12 @@ std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPo
                     point.has_exchange_ms() ? NumberText(point.exchange_ms()) : "", ",",
                     group ? "" : NumberText(point.accuracy()), ",");
     absl::StrAppend(&csv, point.has_center_distance() ? NumberText(point.center_distance()) : "", ",",
-                    point.has_staleness() ? NumberText(point.staleness()) : "", "\r\n");
+                    point.has_staleness() ? NumberText(point.staleness()) : "");
+    const bool timed = point.computing_ms() + point.collectives_ms() + point.exchanging_ms() > 0;
+    for (const uint64_t ms : {point.computing_ms(), point.collectives_ms(), point.exchanging_ms()}) {
+      absl::StrAppend(&csv, ",", timed ? NumberText(static_cast<double>(ms) / 1000) : "");
+    }
+    absl::StrAppend(&csv, "\r\n");
   }
   return csv;
 }

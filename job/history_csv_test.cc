@@ -24,16 +24,18 @@ TEST(HistoryCsvTest, ARowForEachPoint) {
   full.set_exchange_ms(1.0 / 3);
   full.set_center_distance(0.0625);
   full.set_staleness(1.5);
+  full.set_computing_ms(2500);
+  full.set_exchanging_ms(7);
   v1::HistoryPoint lost = Point(4, 4, std::nan(""));
   lost.set_group(2);
   v1::HistoryPoint center = Point(5, 5, 0.5);
   center.set_accuracy(0.875);
   EXPECT_EQ(HistoryCsv("a,\"b\"-1", {full, lost, center}),
             "job,series,group,time_unix_ms,step,epoch,loss,samples_per_s,exchange_ms,accuracy_fraction,center_distance,"
-            "staleness\r\n"
-            "\"a,\"\"b\"\"-1\",group,1,3000,3,0.25,0.1,1234.5,0.3333333333333333,,0.0625,1.5\r\n"
-            "\"a,\"\"b\"\"-1\",group,2,4000,4,0,nan,0,,,,\r\n"
-            "\"a,\"\"b\"\"-1\",center,,5000,5,0,0.5,,,0.875,,\r\n");
+            "staleness,compute_s,collective_s,exchange_s\r\n"
+            "\"a,\"\"b\"\"-1\",group,1,3000,3,0.25,0.1,1234.5,0.3333333333333333,,0.0625,1.5,2.5,0,0.007\r\n"
+            "\"a,\"\"b\"\"-1\",group,2,4000,4,0,nan,0,,,,,,,\r\n"
+            "\"a,\"\"b\"\"-1\",center,,5000,5,0,0.5,,,0.875,,,,,\r\n");
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/history/series_name.h"
+#include "client/history/time_shares.h"
 #include "proto/event_file.pb.h"
 
 namespace hooke {
@@ -48,7 +50,8 @@ void AddValue(absl::string_view tag, double value, event_file::Summary& summary)
 
 double Seconds(const v1::HistoryPoint& point) { return static_cast<double>(point.unix_ms()) / 1000; }
 
-event_file::Event EventOf(const v1::HistoryPoint& point) {
+// `before` is the point of the same series before this one; null: there is none.
+event_file::Event EventOf(const v1::HistoryPoint* before, const v1::HistoryPoint& point) {
   event_file::Event event;
   event.set_wall_time(Seconds(point));
   event.set_step(static_cast<int64_t>(point.step()));
@@ -59,6 +62,11 @@ event_file::Event EventOf(const v1::HistoryPoint& point) {
     if (point.has_exchange_ms()) AddValue("exchange_ms", point.exchange_ms(), summary);
     if (point.has_center_distance()) AddValue("center_distance", point.center_distance(), summary);
     if (point.has_staleness()) AddValue("staleness", point.staleness(), summary);
+    if (const std::optional<TimeShares> shares = TimeSharesBetween(before, point); shares.has_value()) {
+      AddValue("compute_share", shares->compute, summary);
+      AddValue("collective_share", shares->collective, summary);
+      AddValue("exchange_share", shares->exchange, summary);
+    }
   } else if (!std::isnan(point.accuracy())) {
     AddValue("accuracy", point.accuracy(), summary);
   }
@@ -83,8 +91,9 @@ std::vector<EventFile> EventFiles(absl::string_view job_id, const std::vector<v1
   std::vector<EventFile> files;
   const v1::HistoryPoint* before = nullptr;
   for (const v1::HistoryPoint& point : points) {
-    if (before == nullptr || !SameSeries(*before, point)) files.push_back(Begin(job_id, point));
-    AppendRecord(EventOf(point), files.back().content);
+    if (before != nullptr && !SameSeries(*before, point)) before = nullptr;
+    if (before == nullptr) files.push_back(Begin(job_id, point));
+    AppendRecord(EventOf(before, point), files.back().content);
     before = &point;
   }
   return files;

@@ -24,8 +24,9 @@ struct EventFile {
 };
 
 // Returns a file for each series of `points`, which are in the order of ReadHistory (proto/coordinator.proto). A
-// group's charts are "loss", "samples_per_s" and "exchange_ms", those of the center "loss" and "accuracy". A value that
-// a point does not have is left out.
+// group's charts are "loss", "samples_per_s", "exchange_ms", "center_distance", "staleness", and the shares of
+// TimeSharesBetween as "compute_share", "collective_share" and "exchange_share". Those of the center are "loss" and
+// "accuracy". A value that a point does not have is left out.
 std::vector<EventFile> EventFiles(absl::string_view job_id, const std::vector<v1::HistoryPoint>& points);
 
 // Returns the CRC-32C (Castagnoli, RFC 3720) of the bytes.

@@ -66,6 +66,11 @@ TEST(EventFilesTest, HaveEachSeriesAsARun) {
   points[1].set_exchange_ms(2.5);
   points[1].set_center_distance(0.125);
   points[1].set_staleness(1.5);
+  points[0].set_computing_ms(300);
+  points[0].set_exchanging_ms(100);
+  points[1].set_computing_ms(600);
+  points[1].set_collectives_ms(300);
+  points[1].set_exchanging_ms(100);
   points[2].set_unix_ms(1700000001250);
   points[2].set_step(9);
   points[2].set_loss(0.25);
@@ -74,9 +79,13 @@ TEST(EventFilesTest, HaveEachSeriesAsARun) {
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0].path, "a-1/group-1/events.out.tfevents.0000000005.hooke");
   EXPECT_EQ(files[1].path, "a-1/center/events.out.tfevents.1700000001.hooke");
-  EXPECT_THAT(Read(files[0].content), ElementsAre("5.500 0 brain.Event:2", "5.500 7  loss=0.5 samples_per_s=100",
-                                                  "5.500 9  loss=nan samples_per_s=100 exchange_ms=2.5 "
-                                                  "center_distance=0.125 staleness=1.5"));
+  EXPECT_THAT(
+      Read(files[0].content),
+      ElementsAre("5.500 0 brain.Event:2",
+                  "5.500 7  loss=0.5 samples_per_s=100 compute_share=0.75 collective_share=0 exchange_share=0.25",
+                  "5.500 9  loss=nan samples_per_s=100 exchange_ms=2.5 "
+                  "center_distance=0.125 staleness=1.5 compute_share=0.5 "
+                  "collective_share=0.5 exchange_share=0"));
   EXPECT_THAT(Read(files[1].content),
               ElementsAre("1700000001.250 0 brain.Event:2", "1700000001.250 9  loss=0.25 accuracy=0.75"));
   EXPECT_TRUE(EventFiles("a-1", {}).empty());

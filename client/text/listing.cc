@@ -125,6 +125,16 @@ std::string CentersText(const v1::NodeStatus& node) {
                       " in memory, ", SizeText(node.disk_bytes()), " on disk");
 }
 
+// Returns a line that says what a server has answered lately; "" if that is nothing.
+std::string AnswersText(const v1::NodeStatus& node) {
+  const v1::ExchangeFigures& figures = node.exchanges();
+  if (figures.messages_per_second() <= 0) return "";
+  return absl::StrFormat("server %s answers %.1f messages/s, %.2f MB/s in, %.2f MB/s out, p50 %s, p99 %s\n",
+                         Printable(node.name()), figures.messages_per_second(),
+                         figures.received_bytes_per_second() / 1e6, figures.sent_bytes_per_second() / 1e6,
+                         MillisecondsText(figures.median_ms()), MillisecondsText(figures.p99_ms()));
+}
+
 // Returns "none", "finish" or "now"; "" for a server.
 std::string DrainName(const v1::NodeStatus& node) {
   if (node.kind() != v1::NodeStatus::WORKER) return "";
@@ -214,7 +224,7 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now, absl:
   const bool any_gpus = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
                                     [](const v1::NodeStatus& node) { return node.gpus() > 0; });
   if (any_gpus) rows[0].insert(rows[0].begin() + kGpusColumn, "GPUS");
-  std::string problems;
+  std::string problems, answers;
   for (const v1::NodeStatus& node : nodes.nodes()) {
     const bool worker = node.kind() == v1::NodeStatus::WORKER;
     rows.push_back({Printable(node.name()), LowerName(v1::NodeStatus::Kind_Name(node.kind())), NodeStateText(node, now),
@@ -227,12 +237,13 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now, absl:
       absl::StrAppend(&problems, "server ", Printable(node.server_id().substr(0, kShownOfId)), " ",
                       Printable(node.problem()), "\n");
     }
+    if (!worker && node.alive()) absl::StrAppend(&answers, AnswersText(node));
     if (!node.avoided().empty()) {
       absl::StrAppend(&problems, "worker ", Printable(node.name()), " is avoided ",
                       WithTimeTexts(Printable(node.avoided()), now, zone), "\n");
     }
   }
-  return absl::StrCat(FormatTable(rows), problems);
+  return absl::StrCat(FormatTable(rows), answers, problems);
 }
 
 ordered_json JobToJson(const v1::JobStatus& job) {
@@ -293,6 +304,13 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
           {"disk_centers", node.disk_centers()},
           {"disk_bytes", node.disk_bytes()},
           {"cores", Number(node.cores())},
+          {"exchanges",
+           {{"messages_per_second", Number(node.exchanges().messages_per_second())},
+            {"received_bytes_per_second", Number(node.exchanges().received_bytes_per_second())},
+            {"sent_bytes_per_second", Number(node.exchanges().sent_bytes_per_second())},
+            {"median_ms", Number(node.exchanges().median_ms())},
+            {"p99_ms", Number(node.exchanges().p99_ms())}}},
+          {"snapshot_age_seconds", Number(node.snapshot_age_seconds())},
           {"server_id", node.server_id()},
           {"problem", node.problem()},
           {"interfaces", interfaces},

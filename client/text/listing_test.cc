@@ -112,6 +112,20 @@ TEST(ListingTest, NodesTable) {
               testing::AllOf(testing::HasSubstr("SLOTS     GPUS  VERSION"), testing::HasSubstr("-         -     0.1.0"),
                              testing::HasSubstr("2/4 used  8     0.1.0"), testing::HasSubstr("2/4 used  0     0.1.0")));
   EXPECT_EQ(NodeToJson(nodes.nodes(1))["gpus"], 8);
+  v1::ExchangeFigures& figures = *server.mutable_exchanges();
+  figures.set_messages_per_second(4321.06);
+  figures.set_received_bytes_per_second(12.3456e6);
+  figures.set_sent_bytes_per_second(12.5e6);
+  figures.set_median_ms(0.4251);
+  figures.set_p99_ms(34.56);
+  server.set_snapshot_age_seconds(7.5);
+  *nodes.mutable_nodes(0) = server;
+  EXPECT_THAT(NodesTable(nodes, absl::FromUnixSeconds(100), absl::UTCTimeZone()),
+              testing::EndsWith("\nserver 127.0.0.1:7411 answers 4321.1 messages/s, 12.35 MB/s in, 12.50 MB/s out, "
+                                "p50 0.43 ms, p99 34.6 ms\n"));
+  EXPECT_EQ(NodeToJson(server)["exchanges"]["median_ms"], 0.4251);
+  EXPECT_EQ(NodeToJson(server)["snapshot_age_seconds"], 7.5);
+  server.clear_exchanges();
   server.set_disk_centers(0);
   nodes.clear_nodes();
   *nodes.add_nodes() = server;

@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace hooke {
 namespace {
@@ -50,6 +51,11 @@ std::string WithTimeTexts(absl::string_view text, absl::Time now, absl::TimeZone
     text.remove_prefix(1);
   }
   return result;
+}
+
+std::string MillisecondsText(double milliseconds) {
+  if (milliseconds < 0.1) return "<0.1 ms";
+  return absl::StrFormat("%.*f ms", milliseconds < 9.995 ? 2 : milliseconds < 99.95 ? 1 : 0, milliseconds);
 }
 
 }  // namespace hooke

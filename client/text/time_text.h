@@ -18,6 +18,10 @@ std::string TimeText(absl::Time time, absl::Time now, absl::TimeZone zone);
 // "2026-11-23T04:54:42Z".
 std::string WithTimeTexts(absl::string_view text, absl::Time now, absl::TimeZone zone);
 
+// Returns the milliseconds of a server's answers with three digits or so: "0.43 ms", "34.6 ms", "1234 ms". Servers do
+// not tell apart what is below 0.1 ms: "<0.1 ms".
+std::string MillisecondsText(double milliseconds);
+
 }  // namespace hooke
 
 #endif  // HOOKE_CLIENT_TEXT_TIME_TEXT_H_

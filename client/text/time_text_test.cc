@@ -60,5 +60,13 @@ TEST(TimeTextTest, AnyCutOfATime) {
   EXPECT_EQ(WithTimeTexts(text, kNow, absl::UTCTimeZone()), "a 03:54:42 b");
 }
 
+TEST(TimeTextTest, Milliseconds) {
+  EXPECT_EQ(MillisecondsText(0.05), "<0.1 ms");
+  EXPECT_EQ(MillisecondsText(0.426), "0.43 ms");
+  EXPECT_EQ(MillisecondsText(9.996), "10.0 ms");
+  EXPECT_EQ(MillisecondsText(34.56), "34.6 ms");
+  EXPECT_EQ(MillisecondsText(1234.5678), "1235 ms");
+}
+
 }  // namespace
 }  // namespace hooke

@@ -140,7 +140,8 @@ std::string SumText(const std::map<std::string, double>& sums, const std::string
 std::pair<Table, Table> NodeParts(const ClusterLook& look, const ClusterRates& rates) {
   Table workers, servers;
   workers.header = {"WORKER", "STATE", "SITE", "SLOTS", "SAMPLES/S"};
-  servers.header = {"SERVER", "STATE", "CORES", "EXCH/S", "CENTERS", "MEMORY", "DISK", "PROBLEM"};
+  servers.header = {"SERVER", "STATE", "CORES", "EXCH/S", "P50", "P99", "CENTERS", "MEMORY", "DISK", "PROBLEM"};
+  const auto answered = [](double milliseconds) { return milliseconds > 0 ? MillisecondsText(milliseconds) : "-"; };
   for (const v1::NodeStatus& node : look.nodes.nodes()) {
     const std::string state = NodeState(node, look.at);
     if (node.kind() == v1::NodeStatus::WORKER) {
@@ -148,11 +149,11 @@ std::pair<Table, Table> NodeParts(const ClusterLook& look, const ClusterRates& r
                               absl::StrCat(node.slots_used(), "/", node.slots()),
                               SumText(rates.worker_samples, node.name(), 0)});
     } else {
-      servers.rows.push_back({Printable(node.name()), state, absl::StrFormat("%.2f", node.cores()),
-                              SumText(rates.server_exchanges, node.name(), 1),
-                              absl::StrCat(uint64_t{node.centers()} + node.disk_centers()),
-                              MebibytesText(node.center_bytes()), MebibytesText(node.disk_bytes()),
-                              Printable(node.problem())});
+      servers.rows.push_back(
+          {Printable(node.name()), state, absl::StrFormat("%.2f", node.cores()),
+           SumText(rates.server_exchanges, node.name(), 1), answered(node.exchanges().median_ms()),
+           answered(node.exchanges().p99_ms()), absl::StrCat(uint64_t{node.centers()} + node.disk_centers()),
+           MebibytesText(node.center_bytes()), MebibytesText(node.disk_bytes()), Printable(node.problem())});
     }
   }
   return {std::move(workers), std::move(servers)};

@@ -307,6 +307,9 @@ void ClusterState::AddPoint(Job& job, const GroupRecord& group, const v1::RankPr
   }
   if (progress.has_center_distance()) point.center_distance = progress.center_distance();
   if (progress.has_staleness()) point.staleness = progress.staleness();
+  point.computing_ms = StoredMilliseconds(progress.compute_seconds());
+  point.collectives_ms = StoredMilliseconds(progress.collective_seconds());
+  point.exchanging_ms = StoredMilliseconds(progress.exchange_seconds());
   effects_.points.push_back({job.record.job_id, job.record.spec.groups().count(), group.group, point});
 }
 

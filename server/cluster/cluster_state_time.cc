@@ -25,6 +25,19 @@ constexpr absl::Duration kForgetBatchAfter = absl::Minutes(2);  // Workers of ba
 constexpr int kJobsPerServerMax = 100000;
 constexpr int kGroupsMax = 1024;  // Of a ClosedGeneration.
 
+// Returns a number that a server has sent, or 0 if it says nothing.
+double Figure(double sent) { return std::isfinite(sent) ? std::max(0.0, sent) : 0; }
+
+v1::ExchangeFigures FiguresOf(const v1::ExchangeFigures& sent) {
+  v1::ExchangeFigures figures;
+  figures.set_messages_per_second(Figure(sent.messages_per_second()));
+  figures.set_received_bytes_per_second(Figure(sent.received_bytes_per_second()));
+  figures.set_sent_bytes_per_second(Figure(sent.sent_bytes_per_second()));
+  figures.set_median_ms(Figure(sent.median_ms()));
+  figures.set_p99_ms(Figure(sent.p99_ms()));
+  return figures;
+}
+
 absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
   if (request.server_id().empty()) {
     return absl::FailedPreconditionError(
@@ -81,7 +94,9 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
   server.centers = static_cast<uint32_t>(request.jobs_size());
   server.disk_centers = request.disk_centers();
   server.disk_bytes = request.disk_bytes();
-  server.cores = std::isfinite(request.cores()) ? std::max(0.0, request.cores()) : 0;
+  server.cores = Figure(request.cores());
+  server.exchanges = FiguresOf(request.exchanges());
+  server.snapshot_age_seconds = Figure(request.snapshot_age_seconds());
   server.last_heard = now;
   if (is_new) {
     LogDaemon(absl::StrCat("server ", request.address(), " joined, identity ", ShortId(request.server_id())), now);

@@ -169,7 +169,9 @@ struct Server {
   uint32_t centers = 0;       // Number of centers in memory.
   uint32_t disk_centers = 0;  // Number of centers that are on disk only.
   uint64_t disk_bytes = 0;
-  double cores = 0;                           // Cores that its process keeps busy.
+  double cores = 0;  // Cores that its process keeps busy.
+  v1::ExchangeFigures exchanges;
+  double snapshot_age_seconds = 0;
   std::map<std::string, uint64_t> disk_jobs;  // Jobs whose shards are on disk only, and their bytes.
   // Jobs that the server holds and the coordinator does not know, as last logged.
   std::set<std::string> strangers;

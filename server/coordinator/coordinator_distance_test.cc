@@ -33,6 +33,8 @@ class CoordinatorDistanceTest : public CoordinatorFixture {
     progress.set_phase(v1::RankProgress::COMPUTE);
     progress.set_exchanges(exchanges + 3);
     progress.set_exchange_failures(3);
+    progress.set_compute_seconds(0.25 * static_cast<double>(step_));
+    progress.set_exchange_seconds(0.001);
     if (distance.has_value()) progress.set_center_distance(*distance);
     progress.set_staleness(1000);  // No rank knows it, so the coordinator does not believe it.
     worker_.Send({id_, group, 1}, 0, event, now_);
@@ -68,6 +70,10 @@ TEST_F(CoordinatorDistanceTest, AreInTheStatusAndInTheHistory) {
   EXPECT_NEAR(points[20].staleness(), 0.2, 0.05);
   EXPECT_FALSE(points.back().has_center_distance());
   EXPECT_NEAR(points.back().staleness(), 5, 0.5);
+  EXPECT_EQ(points[0].computing_ms(), 250u) << "where the time of rank 0 went since the group's start";
+  EXPECT_EQ(points[20].computing_ms(), 41u * 250);
+  EXPECT_EQ(points[20].collectives_ms(), 0u);
+  EXPECT_EQ(points[20].exchanging_ms(), 1u);
 }
 
 // In a round all groups change the center together.

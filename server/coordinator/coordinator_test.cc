@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -227,10 +228,18 @@ TEST_F(CoordinatorTest, AJobAsksForServers) {
   full.set_disk_centers(3);
   full.set_disk_bytes(4000);
   full.set_cores(0.5);
+  full.mutable_exchanges()->set_messages_per_second(21);
+  full.mutable_exchanges()->set_p99_ms(-1);
+  full.mutable_exchanges()->set_median_ms(std::nan(""));
+  full.set_snapshot_age_seconds(12);
   ASSERT_TRUE(coordinator_->ServerHeartbeat(full, now_).ok());
   EXPECT_EQ(coordinator_->Nodes(now_)[0].disk_centers(), 3u);
   EXPECT_EQ(coordinator_->Nodes(now_)[0].disk_bytes(), 4000u);
   EXPECT_EQ(coordinator_->Nodes(now_)[0].cores(), 0.5);
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].exchanges().messages_per_second(), 21);
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].exchanges().p99_ms(), 0) << "no server says what cannot be";
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].exchanges().median_ms(), 0);
+  EXPECT_EQ(coordinator_->Nodes(now_)[0].snapshot_age_seconds(), 12);
   Heartbeat("c:1");
   Pass(absl::Seconds(1), {&w1});
   EXPECT_THAT(Status(three).servers(), ElementsAre("b:1", "a:1", "c:1"));

@@ -45,6 +45,7 @@ HistoryPoint PointOf(uint64_t i) {
   point.accuracy = 1.0 / 3;
   point.center_distance = 1e-9 / 3;
   point.staleness = 1e9 / 11;
+  point.computing_ms = point.collectives_ms = point.exchanging_ms = StoredMilliseconds(1e9);
   return point;
 }
 

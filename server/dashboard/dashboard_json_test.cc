@@ -74,6 +74,7 @@ TEST(DashboardJsonTest, HistoryAsColumns) {
   first.set_exchange_ms(1.0 / 3);
   first.set_center_distance(0.25);
   first.set_staleness(1.5);
+  first.set_collectives_ms(7);
   second.set_loss(std::numeric_limits<double>::infinity());
   center.set_accuracy(0.875);
   const nlohmann::json series = nlohmann::json::parse(HistoryJson({first, second, center}))["series"];
@@ -84,6 +85,9 @@ TEST(DashboardJsonTest, HistoryAsColumns) {
   EXPECT_EQ(series[0]["exchange_ms"], nlohmann::json({1.0 / 3, nullptr}));
   EXPECT_EQ(series[0]["center_distance"], nlohmann::json({0.25, nullptr}));
   EXPECT_EQ(series[0]["staleness"], nlohmann::json({1.5, nullptr}));
+  EXPECT_EQ(series[0]["computing_ms"], nlohmann::json({0, nullptr}));
+  EXPECT_EQ(series[0]["collectives_ms"], nlohmann::json({7, nullptr}));
+  EXPECT_EQ(series[1].count("exchanging_ms"), 0u);
   EXPECT_EQ(series[1].count("group"), 0u);
   EXPECT_EQ(series[1]["accuracy"], nlohmann::json({0.875}));
   EXPECT_TRUE(nlohmann::json::parse(HistoryJson({}))["series"].empty());

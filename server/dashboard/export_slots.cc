@@ -1,10 +1,16 @@
 #include "server/dashboard/export_slots.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
 
 namespace hooke {
+
+absl::Duration LongestDownload(uint64_t bytes) {
+  constexpr double kSlowest = 1 << 20;  // Bytes per second.
+  return std::max(absl::Minutes(10), absl::Seconds(static_cast<double>(bytes) / kSlowest));
+}
 
 absl::Status ExportSlots::Reserve(const std::string& ticket, const std::string& job_id, absl::Time now) {
   absl::MutexLock lock(&mutex_);

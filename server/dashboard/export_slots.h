@@ -5,6 +5,7 @@
 // the browser itself can download, though it cannot send the cluster's token. Knows no clock and no randomness.
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -15,6 +16,10 @@
 #include "absl/time/time.h"
 
 namespace hooke {
+
+// Returns how long a download of so many bytes may take: ten minutes, or longer at 1 MiB/s. A slower browser would keep
+// a slot from others for days.
+absl::Duration LongestDownload(uint64_t bytes);
 
 struct ExportSlotsOptions {
   size_t at_once = 2;

@@ -26,7 +26,16 @@ TEST(ExportSlotsTest, TwoAtOnce) {
   EXPECT_TRUE(slots.Reserve("d", "job-4", kNow + absl::Seconds(30)).ok());
 }
 
-// A ticket is good for one download, which may take as long as it likes.
+// A small model has ten minutes, a large one a second for each MiB.
+TEST(ExportSlotsTest, HowLongADownloadMayTake) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(LongestDownload(0), absl::Minutes(10));
+  EXPECT_EQ(LongestDownload(600 * kMiB), absl::Minutes(10));
+  EXPECT_EQ(LongestDownload(601 * kMiB), absl::Seconds(601));
+  EXPECT_EQ(LongestDownload(7200 * kMiB), absl::Hours(2));
+}
+
+// A ticket is good for one download, however long that takes.
 TEST(ExportSlotsTest, ATicketIsGoodOnce) {
   ExportSlots slots;
   ASSERT_TRUE(slots.Reserve("a", "job-1", kNow).ok());

@@ -55,6 +55,9 @@ void Heartbeat::BeatOnce() {
   request.set_disk_centers(stats.disk_centers);
   request.set_disk_bytes(stats.disk_bytes);
   request.set_cores(cores_.Add(SteadyTime(), ProcessCpuTime()));
+  const ParameterFigures figures = options_.parameters->Figures();
+  *request.mutable_exchanges() = exchanges_.Add(SteadyTime(), figures);
+  request.set_snapshot_age_seconds(OldestSnapshotSeconds(figures));
   for (const std::string& job : stats.jobs) request.add_jobs(job);
   ListDiskJobs(stats, request);
   {

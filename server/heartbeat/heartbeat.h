@@ -30,6 +30,7 @@
 #include "clocks/steady_condition.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/coordinator.pb.h"
+#include "server/heartbeat/exchange_window.h"
 
 namespace spdlog {
 class logger;
@@ -98,6 +99,7 @@ class Heartbeat {
   std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
   int beats_since_listed_ = 0;
   CoresUsed cores_{absl::Seconds(10)};
+  ExchangeWindow exchanges_{absl::Seconds(10)};
 
   absl::Mutex mutex_;
   SteadyCondition woken_;  // Signalled when `stopping_` or `hurries_` is set.

@@ -7,12 +7,12 @@
 namespace hooke {
 namespace {
 
-// A stored point takes at most 98 bytes. A series is two records, with three quarters of its points and with the rest.
+// A stored point takes at most 97 bytes. A series is two records, with three quarters of its points and with the rest.
 // SQLite gives a record beyond 1002 bytes whole pages of 4 KiB of its own. In jobs of very many groups that would be
 // most of the file, so their records have to be smaller than their share of the points.
 constexpr size_t kSeriesMax = 512;
-constexpr size_t kJobMax = 16384;
-constexpr size_t kOnePageSeries = 40;  // One record needs a page of its own, the other one none.
+constexpr size_t kJobMax = 13312;
+constexpr size_t kOnePageSeries = 36;  // One record needs a page of its own, the other one none.
 constexpr size_t kNoPageSeries = 12;   // No record needs a page of its own.
 constexpr uint32_t kGroupsOfShares = 110;
 constexpr uint32_t kGroupsOfOnePage = 300;

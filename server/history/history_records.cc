@@ -21,6 +21,9 @@ HistoryPoint FromMessage(const v1::HistoryPoint& message) {
   point.accuracy = message.accuracy();
   if (message.has_center_distance()) point.center_distance = message.center_distance();
   if (message.has_staleness()) point.staleness = message.staleness();
+  point.computing_ms = message.computing_ms();
+  point.collectives_ms = message.collectives_ms();
+  point.exchanging_ms = message.exchanging_ms();
   return point;
 }
 
@@ -41,6 +44,9 @@ v1::HistoryPoint ToMessage(SeriesKey key, const HistoryPoint& point) {
   if (point.exchange_ms.has_value()) message.set_exchange_ms(*point.exchange_ms);
   if (point.center_distance.has_value()) message.set_center_distance(*point.center_distance);
   if (point.staleness.has_value()) message.set_staleness(*point.staleness);
+  message.set_computing_ms(point.computing_ms);
+  message.set_collectives_ms(point.collectives_ms);
+  message.set_exchanging_ms(point.exchanging_ms);
   if (key == kCenterSeries) message.set_accuracy(point.accuracy);
   return message;
 }

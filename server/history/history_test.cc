@@ -75,6 +75,15 @@ TEST(SeriesTest, TakesBurstsAndAClockThatGoesBack) {
   EXPECT_EQ(series.points().back().unix_ms, 10100);
 }
 
+// No report of a rank makes a record larger than the bound of disk allows.
+TEST(SeriesTest, MillisecondsOfAReport) {
+  EXPECT_EQ(StoredMilliseconds(0), 0u);
+  EXPECT_EQ(StoredMilliseconds(1.2345), 1235u);
+  EXPECT_EQ(StoredMilliseconds(-1), 0u);
+  EXPECT_EQ(StoredMilliseconds(std::nan("")), 0u);
+  EXPECT_EQ(StoredMilliseconds(1e300), (uint64_t{1} << 35) - 1);
+}
+
 TEST(SeriesTest, AReportWithoutANewStepOnlyCorrectsTheLoss) {
   Series series({512, 500});
   series.Add(PointAt(1000, 7));
@@ -95,6 +104,7 @@ HistoryEntry Entry(const std::string& job_id, uint32_t groups, SeriesKey series,
   point.accuracy = 1.0 / 3;
   point.center_distance = 1e-9 / 3;
   point.staleness = 1e9 / 11;
+  point.computing_ms = point.collectives_ms = point.exchanging_ms = StoredMilliseconds(1e9);
   return {job_id, groups, series, point};
 }
 
@@ -140,10 +150,11 @@ TEST(HistoryBookTest, ComesBackFromItsRecords) {
   EXPECT_EQ(before[0].group(), 0u);
   EXPECT_FALSE(before[302].has_group());
   EXPECT_DOUBLE_EQ(before[302].accuracy(), 1.0 / 3);
+  EXPECT_EQ(after[0].computing_ms(), StoredMilliseconds(1e9));
 }
 
-// An older version stored points without distance and staleness, and more of them in a job of many groups. They come
-// back as they are, thinned to the present bound.
+// An older version stored points without distance, staleness and times, and more of them in a job of many groups. They
+// come back as they are, thinned to the present bound.
 TEST(HistoryBookTest, OldRecordsComeBack) {
   std::vector<HistoryPoint> old;
   for (int64_t second = 1; second <= 512; ++second)
@@ -159,6 +170,7 @@ TEST(HistoryBookTest, OldRecordsComeBack) {
   EXPECT_EQ(points.back().step(), 512u);
   EXPECT_FALSE(points.back().has_center_distance());
   EXPECT_FALSE(points.back().has_staleness());
+  EXPECT_EQ(points.back().computing_ms() + points.back().collectives_ms() + points.back().exchanging_ms(), 0u);
 }
 
 // After a failed write the same records wait again. A job that has ended leaves the memory once its records are stored.

@@ -11,6 +11,12 @@ bool SameLoss(double a, double b) { return a == b || (std::isnan(a) && std::isna
 
 }  // namespace
 
+uint64_t StoredMilliseconds(double seconds) {
+  constexpr double kMost = static_cast<double>((uint64_t{1} << 35) - 1);
+  const double milliseconds = std::round(1000 * seconds);
+  return milliseconds > 0 ? static_cast<uint64_t>(std::min(milliseconds, kMost)) : 0;
+}
+
 absl::Span<const HistoryPoint> PointsAfter(absl::Span<const HistoryPoint> points, int64_t since_unix_ms) {
   const auto first = std::partition_point(points.begin(), points.end(),
                                           [&](const HistoryPoint& p) { return p.unix_ms <= since_unix_ms; });

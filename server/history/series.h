@@ -26,7 +26,15 @@ struct HistoryPoint {
   double accuracy = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> center_distance;
   std::optional<double> staleness;
+  // Since the group's last start. All 0: not known.
+  uint64_t computing_ms = 0;
+  uint64_t collectives_ms = 0;
+  uint64_t exchanging_ms = 0;
 };
+
+// Returns the seconds of a report as whole milliseconds: 0 if they are negative or no number, at most 2^35 - 1, which
+// is 397 days. So they take at most five bytes of a record.
+uint64_t StoredMilliseconds(double seconds);
 
 // Returns at most `points_max` (at least 2) of the points, which are in order of time. The first point stays, and so do
 // the newest ones, up to a third of `points_max`. The others are about equally far from one another in time.

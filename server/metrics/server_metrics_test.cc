@@ -124,7 +124,7 @@ TEST(ServerMetricsTest, KeepsNodesApart) {
 TEST(ServerMetricsTest, ShowsShards) {
   ShardFigures shard;
   shard.job_id = "a-1";
-  shard.exchanges.answers = {3, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  shard.exchanges.answers = {3, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
   shard.exchanges.answer_time = absl::Seconds(12);
   shard.exchanges.staleness = {4, 1, 0, 0, 0, 0, 0, 0, 0, 0};
   shard.exchanges.staleness_updates = 1;

@@ -17,8 +17,8 @@
 namespace hooke {
 
 // Upper bounds of the buckets of ExchangeCounts, without the last bucket, which has all larger values.
-inline constexpr std::array<double, 11> kAnswerSecondsBounds = {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03,
-                                                                0.1,    0.3,    1,     3,     10};
+inline constexpr std::array<double, 16> kAnswerSecondsBounds = {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
+                                                                0.05,   0.1,    0.2,    0.5,   1,     2,     5,    10};
 inline constexpr std::array<double, 9> kStalenessBounds = {0, 1, 2, 4, 8, 16, 32, 64, 128};
 
 struct ExchangeCounts {

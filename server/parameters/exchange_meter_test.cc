@@ -24,7 +24,7 @@ TEST(ExchangeMeterTest, CountsAnswers) {
   }
   clock->Advance(absl::Seconds(3));
   const ExchangeCounts counts = meter.Read();
-  EXPECT_THAT(counts.answers, ElementsAre(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(counts.answers, ElementsAre(1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
   EXPECT_EQ(counts.answer_time, absl::Seconds(11) + absl::Microseconds(201));
   EXPECT_EQ(counts.received_bytes, 30u);
   EXPECT_EQ(counts.sent_bytes, 60u);
@@ -60,7 +60,7 @@ TEST(ExchangeMeterTest, GoesOnFromAnotherMeter) {
   meter.AppliedAlone(3);
   meter.AddCounts(before.Read());
   const ExchangeCounts counts = meter.Read();
-  EXPECT_THAT(counts.answers, ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(counts.answers, ElementsAre(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1));
   EXPECT_EQ(counts.answer_time, absl::Seconds(11));
   EXPECT_EQ(counts.received_bytes, 10u);
   EXPECT_EQ(counts.sent_bytes, 20u);

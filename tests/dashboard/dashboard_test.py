@@ -25,10 +25,11 @@ import unittest
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 TREE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TREE / "deploy"), str(TREE / "tests/dashboard")]
+sys.path[:0] = [str(TREE / "deploy"), str(TREE / "tests/dashboard"), str(TREE / "tests/metrics")]
 import browser  # noqa: E402
 import polling  # noqa: E402
 import skips  # noqa: E402
+import time_shares  # noqa: E402
 
 HOOKE = pathlib.Path("bin/hooke").resolve()
 PICTURES = pathlib.Path(sys.argv.pop()) if sys.argv[1:2] == ["--pictures"] and len(sys.argv) == 3 else None
@@ -71,6 +72,8 @@ class Dashboard(unittest.TestCase):
             program = f"import sys; print({SCRIPT!r}); sys.exit({SCRIPT!r})"
             cls.hooke("run", "--", "python3", "-c", program, fails=True)
         else:
+            # The second one goes on for as long as the pictures take.
+            (cls.folder / "job.yaml").write_text(JOB.replace("epochs: 2", "epochs: 20"))
             cls.hooke("submit", "job.yaml")
             polling.wait_for("a second job that trains", lambda: "running" in cls.hooke("jobs"), SECONDS, lambda: "")
 
@@ -156,6 +159,63 @@ class Dashboard(unittest.TestCase):
                 if row["series"] == series and row[column] not in ("", "nan"):
                     expected.setdefault(f"group {row['group']}" if row["group"] else "center", []).append([float(row["step"]), factor * float(row[column])])
             self.assertEqual(shown, expected, chart)
+
+    def test_the_chart_of_time_has_the_shares_of_the_csv(self):
+        history = list(csv.DictReader(io.StringIO(self.hooke("metrics", "two-sizes-1", "--csv"))))
+        driver = self.open("#/jobs/two-sizes-1")
+        drawn = "const c = Chart.getChart(document.querySelector('#chart-time canvas')); return c && c.data.datasets[0].data.length ? c.data.datasets.map((set) => [set.label, set.data.map((p) => [p.x, p.y])]) : null"
+        names = [*time_shares.PARTS, "rest"]
+        together = self.wait_for(driver, "the chart", drawn)
+        self.assertEqual([label for label, _ in together], names)
+        for column in zip(*(points for _, points in together)):
+            self.assertAlmostEqual(sum(y for _, y in column), 100, places=6)
+            self.assertEqual(len({x for x, _ in column}), 1)
+        for group in ("0", "1"):
+            driver.execute_script("const c = document.getElementById('time-group'); c.value = arguments[0]; c.dispatchEvent(new Event('change'))", group)
+            expected = time_shares.shares_of([row for row in history if row["group"] == group])
+            self.assertGreater(len(expected), 1)
+            shown = dict(driver.execute_script(drawn))
+            for name in names:
+                self.assertEqual([x for x, _ in shown[name]], [step for step, _ in expected], name)
+                for (_, y), (_, shares) in zip(shown[name], expected):
+                    self.assertAlmostEqual(y, 100 * shares[name], places=6, msg=f"group {group} {name}")
+            rows = driver.execute_script("return [...document.querySelectorAll('#chart-time tbody tr')].map((row) => [row.dataset.series, Number(row.dataset.value)])")
+            self.assertEqual([name for name, _ in rows], names)
+            for name, value in rows:
+                self.assertAlmostEqual(value, 100 * expected[-1][1][name], places=6, msg=name)
+            self.assertRegex(driver.execute_script("return document.querySelector('#chart-time canvas').getAttribute('aria-label')"), r"compute \d+ %, collective \d+ %, exchange \d+ %")
+        # Of a step, the whole time is known: of a job of one machine hardly anything is rest.
+        self.assertGreater(sum(shares["compute"] for _, shares in expected) / len(expected), 0.2)
+        # Over time the same points are elsewhere.
+        driver.execute_script("[...document.querySelectorAll('h2 button')].find((b) => b.textContent === 'Draw over time').click()")
+        over_time = dict(driver.execute_script(drawn))
+        first = min(int(row["time_unix_ms"]) for row in history)
+        minutes = {int(row["step"]): (int(row["time_unix_ms"]) - first) / 60000 for row in history if row["group"] == "1"}
+        for (x, _), (step, _) in zip(over_time["compute"], expected):
+            self.assertAlmostEqual(x, minutes[step], places=6)
+        self.assertEqual([y for _, y in over_time["compute"]], [y for _, y in shown["compute"]])
+
+    def test_time_of_groups_that_start_again_or_have_old_points(self):
+        """The functions behind the chart, with plain values."""
+        driver = self.open("#/jobs/two-sizes-1")
+        self.wait_for(driver, "the page", "return typeof timeSpans === 'function' && document.querySelector('h1')")
+
+        def spans(steps, seconds, *columns):
+            series = {"step": steps, "unix_ms": [1000 * s for s in seconds], **dict(zip(("computing_ms", "collectives_ms", "exchanging_ms"), columns))}
+            return driver.execute_script("const s = arguments[0]; return timeSpans(s, (i) => s.step[i]).map(({ from, to, parts }) => [from, to, ...parts])", series)
+
+        self.assertEqual(spans([1, 5], [0, 1], [100, 700], [0, 200], [0, 100]), [[1, 1, 100, 0, 0, 0], [1, 5, 600, 200, 100, 0]])
+        # A second and more that is none of the three is the rest.
+        self.assertEqual(spans([1, 5], [0, 3], [100, 900], [0, 0], [0, 50]), [[1, 1, 100, 0, 0, 0], [1, 5, 800, 0, 50, 2150]])
+        # A group that starts again counts from zero, and the steps that it repeats are not drawn over.
+        self.assertEqual(spans([1, 5, 3], [0, 3, 13], [100, 900, 500], [0, 0, 0], [0, 50, 0]), [[1, 1, 100, 0, 0, 0], [3, 3, 500, 0, 0, 9500]])
+        # Points of an older coordinator are no zeros. The first one after them says nothing of the time before it.
+        self.assertEqual(spans([1, 2, 3, 4], [0, 1, 2, 3], [None, None, 900, 1900], [None, None, 0, 0], [None, None, 0, 0]), [[3, 4, 1000, 0, 0, 0]])
+        self.assertEqual(spans([1, 2], [0, 1], [None, None], [None, None], [None, None]), [])
+        # Two groups: each part of the axis has the time of both, none is lost.
+        groups = [[[0, 4, [400, 0, 0, 0]], [4, 8, [0, 400, 0, 0]]], [[0, 8, [0, 0, 800, 0]]]]
+        mean = driver.execute_script("return sharesOfAll(arguments[0].map((group) => group.map(([from, to, parts]) => ({ from, to, step: to, parts })))).map(({ x, shares }) => [x, ...shares])", groups)
+        self.assertEqual(mean, [[0, 50, 0, 50, 0], [8, 0, 50, 50, 0]])
 
     def test_downloads_the_csv(self):
         expected = subprocess.run([HOOKE, "metrics", "two-sizes-1", "--csv"], env=self.environment, capture_output=True, check=True, timeout=SECONDS).stdout
@@ -384,6 +444,39 @@ class Dashboard(unittest.TestCase):
         self.assertEqual(sorted(row[0] for row in rows[1:3]), sorted(node["name"] for node in json.loads(self.hooke("nodes", "--output", "json"))["nodes"] if node["kind"] == "server"))
         self.assertEqual(rows[3], ["No group has run on several workers."])
 
+    def test_servers_say_how_fast_they_answer(self):
+        driver = self.open("#/nodes")
+        table = "return [...document.querySelectorAll('[aria-label=Servers] tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+        columns = {name: index for index, name in enumerate(self.wait_for(driver, "the table", "return [...document.querySelectorAll('[aria-label=Servers] th')].map((cell) => cell.textContent)"))}
+        answers = ["messages/s", "MB/s in", "MB/s out", "p50", "p99"]
+        cells = lambda: [[row[columns[name]] for name in answers] for row in driver.execute_script(table) if len(row) == len(columns)]
+        polling.wait_for("idle servers", lambda: cells() == [["-"] * 5] * 2, SECONDS, lambda: str(cells()))
+        self.assertNotIn(" answers ", self.hooke("nodes"))
+        (self.folder / "busy.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "busy"))
+        job = re.match(r"submitted (\S+);", self.hooke("submit", "busy.yaml")).group(1)
+        self.addCleanup(self.hooke, "cancel", job)
+        polling.wait_for("servers that answer", lambda: all("-" not in row for row in cells()), SECONDS, lambda: str(cells()))
+        for row in cells():
+            self.assertTrue(all(float(number) > 0 for number in row[:3]), row)
+            p50, p99 = (float(re.fullmatch(r"(?:< )?([\d.]+) ms", text).group(1)) for text in row[3:])
+            self.assertTrue(0 < p50 <= p99 < 60000, row)
+        print("servers of a running job:", cells())
+        said = self.hooke("nodes")
+        self.assertEqual(len(re.findall(r"^server \S+ answers [\d.]+ messages/s, [\d.]+ MB/s in, [\d.]+ MB/s out, p50 <?[\d.]+ ms, p99 <?[\d.]+ ms$", said, re.MULTILINE)), 2, said)
+        servers = [node for node in json.loads(self.hooke("nodes", "--output", "json"))["nodes"] if node["kind"] == "server"]
+        self.assertTrue(all(0 < node["exchanges"]["median_ms"] <= node["exchanges"]["p99_ms"] for node in servers), servers)
+        self.assertRegex(self.hooke("top", "--count", "1"), r"(?m)^SERVER .* P50 .* P99 ")
+        # No worker here has a GPU, so there is no column of them.
+        self.assertEqual(driver.execute_script("return [...document.querySelectorAll('[aria-label=Workers] th')].filter((cell) => cell.textContent === 'GPUs' && cell.offsetParent !== null).length"), 0)
+
+    def test_workers_with_gpus_show_them(self):
+        """With the coordinator's answer changed on its way: this machine has none."""
+        driver = self.open("#/nodes")
+        self.wait_for(driver, "the workers", "return document.querySelector('[aria-label=Workers] tbody td.number')")
+        driver.execute_script("const real = get; get = async (path) => { const answer = await real(path); for (const node of answer.nodes ?? []) if (node.kind === 'WORKER') node.gpus = 8; return answer; }")
+        shown = "return [...document.querySelectorAll('[aria-label=Workers] :is(th, td):nth-child(5)')].filter((cell) => cell.offsetParent !== null).map((cell) => cell.textContent)"
+        polling.wait_for("the column", lambda: driver.execute_script(shown) == ["GPUs", "8"], SECONDS, lambda: str(driver.execute_script(shown)))
+
     def test_texts_of_jobs_stay_texts(self):
         bad = next(job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"] if job["state"] == "failed")
         for page in ("#/", f"#/jobs/{bad}"):
@@ -462,6 +555,39 @@ class LostWorker(unittest.TestCase):
         self.assertIn("w2", lost)
 
 
+class ReadOnly(unittest.TestCase):
+    """A page that other machines reach, of a coordinator that they do not reach, only shows."""
+
+    def start(self, folder):
+        ready = pathlib.Path(folder, "ready")
+        command = [HOOKE.parent / "hooke-server", "--listen=127.0.0.1:0", "--dashboard=0.0.0.0:0", f"--state-dir={folder}/state", f"--ready-file={ready}"]
+        server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait, SECONDS)
+        self.addCleanup(server.terminate)
+        polling.wait_for("a server", lambda: ready.exists() and "dashboard" in ready.read_text(), SECONDS, lambda: "")
+        coordinator, dashboard = ready.read_text().split("\n")[:2]
+        return coordinator, f"127.0.0.1:{dashboard.rsplit(':', 1)[1]}"
+
+    @unittest.skipIf(browser.MISSING, browser.MISSING)
+    def test_has_no_buttons_that_change_something(self):
+        folder = tempfile.TemporaryDirectory(prefix="hooke-dashboard-", ignore_cleanup_errors=True)
+        self.addCleanup(folder.cleanup)
+        coordinator, address = self.start(folder.name)
+        pathlib.Path(folder.name, "waits.yaml").write_text(JOB)
+        environment = dict(os.environ, HOME=folder.name, HOOKE_COORDINATOR=coordinator)
+        said = subprocess.run([HOOKE, "submit", "waits.yaml"], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True, cwd=folder.name).stdout
+        job = re.match(r"submitted (\S+);", said).group(1)
+        driver = browser.start(folder.name)
+        self.addCleanup(driver.quit)
+        visible = "return [...document.querySelectorAll('main button, main input[type=number]')].filter((b) => b.offsetParent !== null).map((b) => b.textContent)"
+        body = lambda: driver.execute_script("return document.body.innerText")
+        for page, buttons in ((f"#/jobs/{job}", ["Points as CSV", "Whole log", "Draw over time"]), ("#/submit", ["Check"])):
+            driver.get("about:blank")
+            driver.get(f"http://{address}/{page}")
+            polling.wait_for("the reason", lambda: "this page only shows" in body(), SECONDS, body)
+            self.assertEqual(driver.execute_script(visible), buttons, page)
+
+
 class Token(unittest.TestCase):
     """A page that other machines reach asks for the cluster's token."""
 
@@ -515,9 +641,10 @@ class Token(unittest.TestCase):
 
 def take_pictures(folder):
     """Writes the pictures of docs/see.md."""
-    Dashboard.setUpClass()
-    driver = browser.start(Dashboard.folder)
+    driver = None
     try:
+        Dashboard.setUpClass()
+        driver = browser.start(Dashboard.folder)
         driver.get(f"http://{Dashboard.address}/#/")
         faulty = JOB.replace("model: mlp", "modle: mlp").replace("epochs: 2", "epochs: many")
         for scheme in ("light", "dark"):
@@ -526,6 +653,7 @@ def take_pictures(folder):
                 ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 500),
                 ("job", "#/jobs/two-sizes-1", "document.querySelector('#log')?.textContent && document.querySelector('canvas')?.height", 1500),
                 ("submit", "#/submit", "document.getElementById('job')", 1130),
+                ("nodes", "#/nodes", "[...document.querySelectorAll('[aria-label=Servers] tbody tr')].every((row) => row.cells[2]?.textContent.startsWith('1') && row.cells[10].textContent !== '-')", 760),
             ):
                 # Colors of charts are those of the moment when their page was made.
                 driver.get("about:blank")
@@ -538,7 +666,8 @@ def take_pictures(folder):
                     wait("document.getElementById('faults')")
                 driver.save_screenshot(str(folder.resolve() / f"dashboard-{name}-{scheme}.png"))
     finally:
-        driver.quit()
+        if driver:
+            driver.quit()
         Dashboard.doClassCleanups()
 
 

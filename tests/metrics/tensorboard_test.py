@@ -18,9 +18,10 @@ import unittest
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 TREE = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TREE / "python/tests"), str(TREE / "deploy")]
+sys.path[:0] = [str(TREE / "python/tests"), str(TREE / "deploy"), str(TREE / "tests/metrics")]
 import package_index  # noqa: E402
 import polling  # noqa: E402
+import time_shares  # noqa: E402
 
 HOOKE = pathlib.Path("bin/hooke").resolve()
 SECONDS = 300
@@ -50,6 +51,11 @@ def charts_of(rows):
         for tag, column in COLUMNS.items():
             if row[column]:
                 run.setdefault(tag, []).append([int(row["step"]), float(row[column])])
+    for run, charts_of_run in charts.items():
+        of_group = [row for row in rows if f"{row['job']}/group-{row['group']}" == run]
+        for step, shares in time_shares.shares_of(of_group):
+            for part in time_shares.PARTS:
+                charts_of_run.setdefault(f"{part}_share", []).append([step, shares[part]])
     return charts
 
 
@@ -90,7 +96,7 @@ class TensorBoard(unittest.TestCase):
             for tag, points in charts.items():
                 self.assertEqual([step for step, _ in read[run][tag]], [step for step, _ in points], (run, tag))
                 for (_, value), (_, wanted) in zip(read[run][tag], points):
-                    self.assertAlmostEqual(value, wanted, delta=1e-6 * abs(wanted))
+                    self.assertAlmostEqual(value, wanted, delta=1e-6 * abs(wanted) + 1e-9)
 
 
 if __name__ == "__main__":

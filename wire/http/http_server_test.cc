@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "clocks/steady_time.h"
 #include "wire/host_port.h"
+#include "wire/http/test_client.h"
 
 namespace hooke {
 namespace {
@@ -25,31 +25,6 @@ using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-// Connects to HOST:PORT of this machine.
-int Connect(const std::string& address) {
-  const int client = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(ParseHostPort(address)->port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  const timeval limit = {20, 0};
-  setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  return client;
-}
-
-// Sends `request` as it is, and returns all of the answer.
-std::string Exchange(const std::string& address, const std::string& request) {
-  const int client = Connect(address);
-  EXPECT_EQ(send(client, request.data(), request.size(), MSG_NOSIGNAL), static_cast<ssize_t>(request.size()));
-  std::string answer;
-  char bytes[4096];
-  ssize_t count = 0;
-  while ((count = recv(client, bytes, sizeof bytes, 0)) > 0) answer.append(bytes, static_cast<size_t>(count));
-  close(client);
-  return answer;
-}
 
 std::string Get(const std::string& address, const std::string& path, const std::string& headers = "") {
   return Exchange(address, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n", headers, "\r\n"));

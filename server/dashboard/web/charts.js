@@ -20,7 +20,7 @@ const CHARTS = [
   { id: "staleness", title: "Changes by other groups between two exchanges", column: "staleness", factor: 1, center: false },
   { id: "exchange", title: "Milliseconds of an exchange", column: "exchange_ms", factor: 1, center: false },
 ];
-const COLUMNS = ["unix_ms", "step", ...CHARTS.map((chart) => chart.column)];
+const COLUMNS = ["unix_ms", "step", ...CHARTS.map((chart) => chart.column), ...TIME_COLUMNS];
 
 // The points of a job by series: a group's number, or "center". A series is its columns. Null: not known or not finite.
 class History {
@@ -63,12 +63,18 @@ class History {
     return names.sort((a, b) => Number(a) - Number(b));
   }
 
+  // Returns where the points of a series are on the axis, by their index.
+  xOf(name, axis) {
+    const { step, unix_ms: times } = this.series.get(name);
+    return axis === "step" ? (i) => step[i] : (i) => (times[i] - this.first) / 60000;
+  }
+
   line(name, chart, axis) {
-    const series = this.series.get(name);
-    const values = series[chart.column];
+    const values = this.series.get(name)[chart.column];
+    const xOf = this.xOf(name, axis);
     const line = [];
     for (let i = 0; i < values.length; ++i) {
-      const x = axis === "step" ? series.step[i] : (series.unix_ms[i] - this.first) / 60000;
+      const x = xOf(i);
       // A group that has begun again repeats steps: what it did before is not drawn over.
       while (line.length && line[line.length - 1].x > x) line.pop();
       if (values[i] !== null) line.push({ x, y: chart.factor * values[i] });
@@ -99,6 +105,10 @@ class JobCharts {
       this.drawn.set(chart.id, { chart: this.make(canvas), values, section });
       section.hidden = true; // Until there is something to draw.
     }
+    this.time = null;
+    if (ids.length > 1) return;
+    this.time = new TimeChart(place, () => this.draw());
+    this.drawn.get("distance").section.before(this.time.section);
   }
 
   make(canvas) {
@@ -183,6 +193,7 @@ class JobCharts {
       section.hidden = rows.length === 0;
       drawn.update("none");
     }
+    if (this.time) [...this.histories.values()].forEach((history) => this.time.draw(history, this.axis));
   }
 
   // Returns a row with the last value that is a number; null: there is none.
@@ -199,5 +210,6 @@ class JobCharts {
 
   destroy() {
     for (const { chart } of this.drawn.values()) chart.destroy();
+    this.time?.destroy();
   }
 }

@@ -161,6 +161,9 @@ function jobPage(id) {
   const resume = h("button", { type: "button", hidden: "", id: "resume" }, "Resume the held groups");
   const said = h("span", { class: "bad", role: "status" });
   const scale = new Scale(id, said);
+  const model = modelButton(id);
+  const readOnly = h("p", { class: "quiet", id: "read-only" });
+  model.hidden = true;
   const columns = [["group"], ["state"], ["worker (site)"], ["start", "number"], ["step", "number"], ["epoch", "number"], ["loss", "number"], ["samples/s", "number"], ["from center", "number"], ["staleness", "number"], ["time spent in"], ["reason"]];
   const groups = table("Groups", columns);
   const strip = h("div", { class: "strip" });
@@ -171,7 +174,8 @@ function jobPage(id) {
   page.replaceChildren(
     h("h1", {}, id),
     about,
-    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), modelButton(id), downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json"), said),
+    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), model, downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json"), said),
+    readOnly,
     h("p", { class: "quiet" }, "The model in a terminal: ", exportText),
     h("h2", {}, "Groups"),
     groups.element,
@@ -196,6 +200,7 @@ function jobPage(id) {
   let version = "";
   let job = null;
   let round = "";
+  let rights = null; // What the page may do; until it is known, no button is shown that changes something.
   let atEnd = false; // The history was read after the job's end: it does not change any more.
   const show = (row, now) => {
     const rest = left(row, now);
@@ -213,22 +218,24 @@ function jobPage(id) {
         ["setback", job.setback ? `${clock(job.setback.unix_ms)}: ${job.setback.text}` : null],
       ]),
     );
-    cancel.hidden = ended(row);
-    resume.hidden = ended(row) || !(job.groups ?? []).some((group) => group.state === "GROUP_STATE_HELD");
-    scale.show(job, ended(row));
+    const mayAct = rights.read_only === "";
+    readOnly.textContent = rights.read_only;
+    readOnly.hidden = mayAct;
+    model.hidden = !mayAct;
+    cancel.hidden = !mayAct || ended(row);
+    resume.hidden = !mayAct || ended(row) || !(job.groups ?? []).some((group) => group.state === "GROUP_STATE_HELD");
+    scale.show(job, !mayAct || ended(row));
     const deathOf = (group) => {
       const death = timeline.deaths.get(group.group ?? 0);
       return death && !ended(row) && group.state !== "GROUP_STATE_FINISHED" && now - death.unix_ms < DEATH_SHOWN_MS ? death : null;
     };
     setRows(groups.body, (job.groups ?? []).map((group) => groupRow(group, deathOf(group), now)));
   };
-  get("api/page").then(
-    (about) => (exportText.textContent = `hooke export ${id} ${id}.safetensors --coordinator ${about.coordinator}`),
-    () => {}, // The page's own questions say what is wrong.
-  );
   return {
     async update() {
-      const [answer] = await Promise.all([get(`api/jobs/${name}?since=${encodeURIComponent(version)}`), timeline.update()]);
+      const [answer, may] = await Promise.all([get(`api/jobs/${name}?since=${encodeURIComponent(version)}`), rights ?? get("api/page"), timeline.update()]);
+      rights = may;
+      exportText.textContent = `hooke export ${id} ${id}.safetensors --coordinator ${rights.coordinator}`;
       version = answer.version;
       job = answer.job ?? job;
       round = answer.round ?? round;

@@ -42,7 +42,7 @@ function submitPage() {
   const file = h("input", { type: "file", id: "file", accept: ".yaml,.yml" });
   const text = h("textarea", { id: "job", spellcheck: "false", rows: "16", "aria-label": "The job file" });
   const check = h("button", { type: "button", id: "check" }, "Check");
-  const submit = h("button", { type: "button", id: "submit" }, "Submit");
+  const submit = h("button", { type: "button", id: "submit", hidden: "" }, "Submit"); // Until it is known whether the page may.
   const said = h("p", { role: "status", id: "said" });
   const result = h("div");
   const note = h("p", { class: "bad" });
