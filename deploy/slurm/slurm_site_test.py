@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+import slurm_cluster  # noqa: E402
 import slurm_fixture  # noqa: E402
 from slurm_fixture import CPUS, JOB, WAITING_JOB  # noqa: E402
 
@@ -68,6 +69,49 @@ class Site(slurm_fixture.SlurmTestCase):
             self.assertNotIn("TIME LIMIT", log, "Slurm itself has ended the workers")
         self.hooke("cancel", job_id)
         self.check_all_is_free()
+
+    def test_the_end_of_a_batch_job_is_told(self):
+        """Somebody cancels a batch job, and another one reaches its time limit before its groups have left. A group that waits shows how the last batch job
+        ended, and so does the log."""
+        self.agent()
+        job_id = self.submit(ONE_GROUP)
+        starts = 0
+        for said, end in (
+            ("Slurm job {id} ended: CANCELLED", ["scancel", "{id}"]),
+            ("Slurm job {id} ended: TIMEOUT", ["scontrol", "update", "JobId={id}", "EndTime=now"]),
+            ("Slurm requeued Slurm job {id}", ["scontrol", "requeue", "{id}"]),
+        ):
+            starts += 1
+            self.wait_for(f"start {starts} runs", lambda: self.runs_in(job_id, starts))
+            self.agent_looks()
+            (batch_job,) = (number for number, state in self.queue().items() if state == "RUNNING")
+            # The next batch job must wait, so that the group's reason can be seen.
+            self.drain("DRAIN")
+            self.slurm.call(*(word.format(id=batch_job) for word in end))
+            said = said.format(id=batch_job)
+            self.wait_for(said, lambda: re.search(rf"{said}; Slurm job \d+ waits: ", self.reasons(job_id)))
+            self.assertIn(f"site hpc: {said}", self.hooke("logs", job_id))
+            self.drain("RESUME")
+        self.hooke("cancel", job_id)
+        self.check_all_is_free()
+
+    def runs_in(self, job_id, start):
+        (group,) = self.job(job_id)["groups"]
+        return group["state"] in ("starting", "running") and group["incarnation"] == start
+
+    def agent_looks(self):
+        """Waits until the agent has asked the coordinator and then Slurm since this call. Meanwhile nobody else calls squeue."""
+
+        def asked():
+            found = re.search(r"REQUEST_JOB_INFO .*count:(\d+)", self.slurm.call("sdiag"))
+            return int(found[1]) if found else 0
+
+        before = asked()
+        self.wait_for("the agent looks twice", lambda: asked() >= before + 2)
+
+    def drain(self, state):
+        why = ["Reason=test"] if state == "DRAIN" else []
+        self.slurm.call("scontrol", "update", f"NodeName={','.join(slurm_cluster.NODES)}", f"State={state}", *why)
 
     def test_the_queue_says_what_slurm_says(self):
         self.agent()
