@@ -173,5 +173,34 @@ class Site(slurm_fixture.SlurmTestCase):
         self.check_all_is_free()
 
 
+class LostNode(slurm_fixture.SlurmTestCase):
+    """Slurm takes a node for dead after 3 s without its slurmd, and takes it back with the next slurmd."""
+
+    partitions = f"SlurmdTimeout=3\nReturnToService=2\n{slurm_cluster.PARTITIONS}"
+
+    def test_the_next_worker_removes_what_killed_ones_have_left(self):
+        self.agent()
+        job_id = self.submit(JOB.replace("EPOCHS", "1000").replace("count: 2", "count: 1"))
+        self.wait_for("the group trains", lambda: self.steps(job_id, 1))
+        (lost,) = self.queue()
+        node = self.slurm.job(lost)["NodeList"]
+        slurmd = self.slurm.slurmds[node]
+        slurmd.kill()
+        slurmd.wait()
+        self.wait_for(f"{node} is down", lambda: "down" in self.slurm.call("sinfo", "--noheader", f"--nodes={node}", "--format=%T"))
+        # The next batch job must run on that node.
+        (other,) = set(slurm_cluster.NODES) - {node}
+        self.slurm.call("scontrol", "update", f"NodeName={other}", "State=DRAIN", "Reason=test")
+        self.slurm.start_slurmd(node)
+        self.wait_for("the group trains in its second start", lambda: self.steps(job_id, 2))
+        self.assertIn(f"site hpc: Slurm requeued Slurm job {lost}", self.hooke("logs", job_id))
+        self.hooke("cancel", job_id)
+        self.check_nothing_is_left()
+
+    def steps(self, job_id, start):
+        (group,) = self.job(job_id)["groups"]
+        return group["incarnation"] >= start and (group["progress"] or {}).get("step", 0) > 20
+
+
 if __name__ == "__main__":
     slurm_fixture.main(__file__)
