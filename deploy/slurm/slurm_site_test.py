@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
+import slurm_cluster  # noqa: E402
 import slurm_fixture  # noqa: E402
 from slurm_fixture import CPUS, JOB, WAITING_JOB  # noqa: E402
 
@@ -69,6 +70,49 @@ class Site(slurm_fixture.SlurmTestCase):
         self.hooke("cancel", job_id)
         self.check_all_is_free()
 
+    def test_the_end_of_a_batch_job_is_told(self):
+        """Somebody cancels a batch job, and another one reaches its time limit before its groups have left. A group that waits shows how the last batch job
+        ended, and so does the log."""
+        self.agent()
+        job_id = self.submit(ONE_GROUP)
+        starts = 0
+        for said, end in (
+            ("Slurm job {id} ended: CANCELLED", ["scancel", "{id}"]),
+            ("Slurm job {id} ended: TIMEOUT", ["scontrol", "update", "JobId={id}", "EndTime=now"]),
+            ("Slurm requeued Slurm job {id}", ["scontrol", "requeue", "{id}"]),
+        ):
+            starts += 1
+            self.wait_for(f"start {starts} runs", lambda: self.runs_in(job_id, starts))
+            self.agent_looks()
+            (batch_job,) = (number for number, state in self.queue().items() if state == "RUNNING")
+            # The next batch job must wait, so that the group's reason can be seen.
+            self.drain("DRAIN")
+            self.slurm.call(*(word.format(id=batch_job) for word in end))
+            said = said.format(id=batch_job)
+            self.wait_for(said, lambda: re.search(rf"{said}; Slurm job \d+ waits: ", self.reasons(job_id)))
+            self.assertIn(f"site hpc: {said}", self.hooke("logs", job_id))
+            self.drain("RESUME")
+        self.hooke("cancel", job_id)
+        self.check_all_is_free()
+
+    def runs_in(self, job_id, start):
+        (group,) = self.job(job_id)["groups"]
+        return group["state"] in ("starting", "running") and group["incarnation"] == start
+
+    def agent_looks(self):
+        """Waits until the agent has asked the coordinator and then Slurm since this call. Meanwhile nobody else calls squeue."""
+
+        def asked():
+            found = re.search(r"REQUEST_JOB_INFO .*count:(\d+)", self.slurm.call("sdiag"))
+            return int(found[1]) if found else 0
+
+        before = asked()
+        self.wait_for("the agent looks twice", lambda: asked() >= before + 2)
+
+    def drain(self, state):
+        why = ["Reason=test"] if state == "DRAIN" else []
+        self.slurm.call("scontrol", "update", f"NodeName={','.join(slurm_cluster.NODES)}", f"State={state}", *why)
+
     def test_the_queue_says_what_slurm_says(self):
         self.agent()
         full = self.submit(WAITING_JOB.replace("ranks: 1", f"ranks: {CPUS}"))
@@ -127,6 +171,35 @@ class Site(slurm_fixture.SlurmTestCase):
         self.assertGreaterEqual(with_batch_job, JOBS // 10)
         self.assertEqual([self.job(job_id)["state"] for job_id in known], ["cancelled"] * JOBS)
         self.check_all_is_free()
+
+
+class LostNode(slurm_fixture.SlurmTestCase):
+    """Slurm takes a node for dead after 3 s without its slurmd, and takes it back with the next slurmd."""
+
+    partitions = f"SlurmdTimeout=3\nReturnToService=2\n{slurm_cluster.PARTITIONS}"
+
+    def test_the_next_worker_removes_what_killed_ones_have_left(self):
+        self.agent()
+        job_id = self.submit(JOB.replace("EPOCHS", "1000").replace("count: 2", "count: 1"))
+        self.wait_for("the group trains", lambda: self.steps(job_id, 1))
+        (lost,) = self.queue()
+        node = self.slurm.job(lost)["NodeList"]
+        slurmd = self.slurm.slurmds[node]
+        slurmd.kill()
+        slurmd.wait()
+        self.wait_for(f"{node} is down", lambda: "down" in self.slurm.call("sinfo", "--noheader", f"--nodes={node}", "--format=%T"))
+        # The next batch job must run on that node.
+        (other,) = set(slurm_cluster.NODES) - {node}
+        self.slurm.call("scontrol", "update", f"NodeName={other}", "State=DRAIN", "Reason=test")
+        self.slurm.start_slurmd(node)
+        self.wait_for("the group trains in its second start", lambda: self.steps(job_id, 2))
+        self.assertIn(f"site hpc: Slurm requeued Slurm job {lost}", self.hooke("logs", job_id))
+        self.hooke("cancel", job_id)
+        self.check_nothing_is_left()
+
+    def steps(self, job_id, start):
+        (group,) = self.job(job_id)["groups"]
+        return group["incarnation"] >= start and (group["progress"] or {}).get("step", 0) > 20
 
 
 if __name__ == "__main__":

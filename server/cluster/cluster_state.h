@@ -253,13 +253,15 @@ class ClusterState {
 
   // cluster_state_back.cc
   // Loses a group whose worker may still run it.
-  void GiveUp(Job& job, GroupRecord& group, const std::string& why, Instant now);
+  void GiveUp(Job& job, GroupRecord& group, const Worker& worker, const std::string& why, Instant now);
   // Lets a group that was given up go on where it ran.
   void TakeBack(Job& job, GroupRecord& group, const Worker& worker, Instant now);
   // Notes that the group, which was given up, does not run any more.
   void NoteNotRunning(Job& job, const GroupRecord& group);
-  // Lets groups wait for their workers that were lost, because a lost worker of the same site has come back.
-  void AwaitOthers(const Worker& back, Instant now);
+  // Lets groups wait for their workers that were lost, because another one of the same site has come back: `before`
+  // says what the coordinator knew of it until now.
+  enum class Before { kKnown, kLost, kUnknown };
+  void AwaitOthers(const Worker& back, Before before, Instant now);
 
   // cluster_state_workers.cc
   Worker* WorkerOf(SessionId session);

@@ -20,13 +20,13 @@ constexpr absl::Duration kOthersBackWithin = absl::Seconds(5);
 
 }  // namespace
 
-void ClusterState::GiveUp(Job& job, GroupRecord& group, const std::string& why, Instant now) {
+void ClusterState::GiveUp(Job& job, GroupRecord& group, const Worker& worker, const std::string& why, Instant now) {
   GroupRecord before = group;
   LoseGroup(job, group, why, now);
   // The parts of a group on several workers were told to stop. A group that is told to leave would not go on.
   LiveGroup& live = job.live[group.group];
   if (group.state != v1::GROUP_STATE_WAITING || group.parts.size() != 1 || !live.leaves.empty()) return;
-  live.cut_off.emplace(known::CutOff{std::move(before), live.retry_at});
+  live.cut_off.emplace(known::CutOff{std::move(before), live.retry_at, worker.site});
 }
 
 void ClusterState::TakeBack(Job& job, GroupRecord& group, const Worker& worker, Instant now) {
@@ -50,20 +50,27 @@ void ClusterState::NoteNotRunning(Job& job, const GroupRecord& group) {
   PlaceSoon();
 }
 
-void ClusterState::AwaitOthers(const Worker& back, Instant now) {
+void ClusterState::AwaitOthers(const Worker& back, Before before, Instant now) {
+  if (before == Before::kKnown) return;
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     for (GroupRecord& group : job.record.groups) {
       LiveGroup& live = job.live[group.group];
       if (group.state != v1::GROUP_STATE_WAITING || !live.cut_off.has_value() || live.cut_off->awaited) continue;
-      const auto other = workers_.find(group.parts[0].worker);
-      if (other == workers_.end() || !other->second.lost || other->second.site != back.site) continue;
+      const std::string& name = group.parts[0].worker;
+      const auto other = workers_.find(name);
+      const bool forgotten = other == workers_.end();
+      if (live.cut_off->site != back.site || (!forgotten && !other->second.lost)) continue;
+      // An unknown worker may be one that was forgotten, too. If it runs no group, it is new in two cases: it belongs
+      // to a batch job, or the group's worker, which was lost at about the same time, is not forgotten.
+      const bool may_be_new = before == Before::kUnknown && back.occupants.empty();
+      if (may_be_new && (!back.only_job.empty() || !forgotten)) continue;
       // Once only: workers that come and go must not delay a group forever.
       live.cut_off->awaited = true;
       live.retry_at = std::max(live.retry_at, now.steady + kOthersBackWithin);
-      group.reason = absl::StrCat("worker ", back.name, " is back, and worker ", other->first,
-                                  ", which may still run the group, has ", absl::FormatDuration(kOthersBackWithin),
-                                  " to come back, too");
+      group.reason =
+          absl::StrCat("worker ", back.name, " is back, and worker ", name, ", which may still run the group, has ",
+                       absl::FormatDuration(kOthersBackWithin), " to come back, too");
       Changed(job);
     }
   }

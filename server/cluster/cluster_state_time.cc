@@ -215,7 +215,7 @@ void ClusterState::LoseWorker(Worker& worker, const std::string& why, Groups gro
       const GroupPart* part = PartOn(group, worker.name);
       if (part == nullptr || part->ended || !IsPlaced(group.state)) continue;
       if (!std::exchange(noted, true)) NoteDeath(worker, {job.record.job_id, group.group, now.steady, why}, now);
-      groups == Groups::kMayLive ? GiveUp(job, group, why, now) : LoseGroup(job, group, why, now);
+      groups == Groups::kMayLive ? GiveUp(job, group, worker, why, now) : LoseGroup(job, group, why, now);
     }
   }
 }

@@ -68,11 +68,12 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   absl::Status status = CheckHello(hello);
   if (!status.ok()) return status;
   auto known = workers_.find(hello.name());
-  if (known == workers_.end() && workers_.size() >= kNodesMax) {
+  const bool known_before = known != workers_.end();
+  if (!known_before && workers_.size() >= kNodesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the coordinator knows ", kNodesMax, " workers, and takes no more"));
   }
-  if (known != workers_.end() && known->second.session != 0) {
+  if (known_before && known->second.session != 0) {
     Worker& old = known->second;
     const bool lives = LivenessOf(now.steady - old.last_heard.steady, options_.liveness) != Liveness::kLost;
     if (old.instance != hello.instance() && lives) {
@@ -97,6 +98,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.session = next_session_++;
   worker.ends = false;
   const bool was_lost = std::exchange(worker.lost, false);
+  const Before before = known_before ? (was_lost ? Before::kLost : Before::kKnown) : Before::kUnknown;
   worker_of_session_[worker.session] = worker.name;
   RoomChanged(worker);
   LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
@@ -109,7 +111,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   WorkerAnswers(worker, now);
   workers_due_.Set(worker.name, NextCheckOf(worker));
   TakeOver(worker, hello, now);
-  if (was_lost) AwaitOthers(worker, now);
+  AwaitOthers(worker, before, now);
   AskToLeave(worker, now);
   Place(now);
   return worker.session;

@@ -32,6 +32,7 @@ namespace hooke::known {
 struct CutOff {
   GroupRecord before;       // The group until then.
   absl::Duration retry_at;  // As in LiveGroup, without the wait for the worker.
+  std::string site;         // The worker's. The worker itself may be forgotten meanwhile.
   bool awaited = false;     // Another worker came back, and the group waited for its own one.
 };
 

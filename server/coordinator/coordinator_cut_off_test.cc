@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "server/coordinator/coordinator_fixture.h"
 #include "server/coordinator/fake_worker.h"
 
@@ -42,6 +46,11 @@ class CutOffTest : public CoordinatorFixture {
   void Back(FakeWorker& worker) {
     ASSERT_TRUE(worker.Connect(*coordinator_, now_).ok());
     worker.Receive(now_);
+  }
+
+  bool Knows(const std::string& worker) {
+    const std::vector<v1::NodeStatus> nodes = coordinator_->Nodes(now_);
+    return std::any_of(nodes.begin(), nodes.end(), [&](const v1::NodeStatus& node) { return node.name() == worker; });
   }
 
   v1::GroupState State(int group) { return Status(id_).groups(group).state(); }
@@ -103,6 +112,74 @@ TEST_F(CutOffTest, WaitsOnceAndBriefly) {
   // The one that comes back late is told to end what it still runs.
   Back(w2_);
   EXPECT_THAT(w2_.stop_reasons(), ElementsAre("start 1 was replaced by start 2"));
+}
+
+// After an hour the coordinator forgets lost workers. Groups still go on in the same start when the site is back.
+TEST_F(CutOffTest, NothingStartsTwiceAfterAnHourAway) {
+  CutOffBoth();
+  Pass(absl::Hours(1) + absl::Seconds(1), {});
+  ASSERT_FALSE(Knows("w1") || Knows("w2"));
+  ASSERT_EQ(State(0), v1::GROUP_STATE_WAITING);
+  ASSERT_EQ(State(1), v1::GROUP_STATE_WAITING);
+  Back(w1_);
+  Pass(absl::Milliseconds(500), {&w1_});
+  EXPECT_EQ(State(1), v1::GROUP_STATE_RUNNING);
+  EXPECT_EQ(Status(id_).groups(0).reason(),
+            "worker w1 is back, and worker w2, which may still run the group, has 5s to come back, too");
+  Back(w2_);
+  Pass(absl::Seconds(20), {&w1_, &w2_});
+  EXPECT_EQ(State(0), v1::GROUP_STATE_RUNNING);
+  EXPECT_EQ(w1_.started().size(), 1u);
+  EXPECT_EQ(w2_.started().size(), 1u);
+  EXPECT_THAT(w1_.stop_reasons(), IsEmpty());
+  EXPECT_THAT(w2_.stop_reasons(), IsEmpty());
+  w2_.Progress({id_, 0, 1}, 30, now_);
+  w2_.End({id_, 0, 1}, absl::OkStatus(), now_);
+  EXPECT_EQ(State(0), v1::GROUP_STATE_FINISHED);
+}
+
+// Groups that have ended meanwhile start again where they ran, as soon as the site is back.
+TEST_F(CutOffTest, GroupsThatHaveEndedStartAgainAfterAnHourAway) {
+  CutOffBoth();
+  Pass(absl::Hours(1) + absl::Seconds(1), {});
+  w1_.Crash(now_);
+  w2_.Crash(now_);
+  Back(w2_);
+  Back(w1_);
+  Pass(absl::Seconds(1), {&w1_, &w2_});
+  EXPECT_NE(State(0), v1::GROUP_STATE_WAITING);
+  EXPECT_NE(State(1), v1::GROUP_STATE_WAITING);
+  EXPECT_EQ(w1_.started().size() + w2_.started().size(), 4u);
+}
+
+// A worker without groups may be one that was cut off an hour ago, too. It does not take the group of another one that
+// comes back a moment later.
+TEST_F(CutOffTest, AWorkerWithoutGroupsDoesNotTakeOneAfterAnHourAway) {
+  CutOffBoth();
+  Pass(absl::Hours(1) + absl::Seconds(1), {});
+  FakeWorker w3("w3", 2);
+  Back(w3);
+  Pass(absl::Seconds(4), {&w3});
+  EXPECT_THAT(w3.started(), IsEmpty());
+  Back(w2_);
+  EXPECT_EQ(State(0), v1::GROUP_STATE_RUNNING);
+  // The other worker stays away, so w3 runs its group.
+  Pass(absl::Seconds(2), {&w2_, &w3});
+  EXPECT_THAT(w3.started(), ElementsAre(GroupKey{id_, 1, 2}));
+  EXPECT_THAT(w2_.stop_reasons(), IsEmpty());
+}
+
+// A worker that nobody knew, or that of a new batch job, was not cut off. No group waits for others because of it.
+TEST_F(CutOffTest, ANewWorkerGetsTheGroupsAtOnce) {
+  CutOffBoth();
+  FakeWorker w3("w3", 2);
+  Back(w3);
+  EXPECT_EQ(w3.started().size(), 1u);
+  Pass(absl::Hours(1) + absl::Seconds(1), {&w3});
+  FakeWorker batch("n0-4211", 2);
+  batch.SetOnlyJob(id_);
+  Back(batch);
+  EXPECT_EQ(batch.started().size(), 1u);
 }
 
 // A worker that comes back without the group tells that it has ended: the group starts at once.

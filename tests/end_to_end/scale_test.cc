@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -15,6 +16,7 @@ namespace hooke {
 namespace {
 
 using testing::ContainsRegex;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -35,7 +37,8 @@ class ScaleTest : public FaultsFixture {
     ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 10000, 2, brightness).ok());
   }
 
-  void Submit(int groups, int epochs, const std::string& averaging, int seed = 1) {
+  // Submits a job of `groups` groups. `kinds`, if given, stands for them.
+  void Submit(int groups, int epochs, const std::string& averaging, const std::string& kinds = "", int seed = 1) {
     if (cluster_ == nullptr) {
       ASSERT_NO_FATAL_FAILURE(Begin());
     }
@@ -43,6 +46,7 @@ class ScaleTest : public FaultsFixture {
     job.data = cluster_->folder();
     job.epochs = epochs;
     job.groups = groups;
+    job.kinds = kinds;
     job.averaging = averaging;
     job.seed = seed;
     const auto id = cluster_->Submit(ToYaml(job));
@@ -66,9 +70,21 @@ class ScaleTest : public FaultsFixture {
     ASSERT_EQ(status->groups_size(), groups) << status->reason() << cluster_->Log(id_);
   }
 
-  void Scale(int groups) {
-    const ProgramResult said = cluster_->Hooke({"scale", id_, absl::StrCat("--groups=", groups)});
+  void Scale(int groups, const std::string& site = "") {
+    std::vector<std::string> command = {"scale", id_, absl::StrCat("--groups=", groups)};
+    if (!site.empty()) command.push_back(absl::StrCat("--site=", site));
+    const ProgramResult said = cluster_->Hooke(command);
     EXPECT_EQ(said.status, 0) << said.output;
+  }
+
+  // Returns the site of each group that runs and the number of its processes, as "site0 2".
+  std::vector<std::string> Places() {
+    std::vector<std::string> places;
+    const auto job = cluster_->Status(id_);
+    for (const v1::GroupStatus& group : job->groups()) {
+      places.push_back(absl::StrCat(group.site(), " ", cluster_->RankPids(id_, group.group()).size()));
+    }
+    return places;
   }
 
   double AccuracyAtTheEnd() {
@@ -108,14 +124,14 @@ TEST_F(ScaleTest, IsAsGoodAsTwoGroupsThroughout) {
   double changed = 0;
   double steady = 0;
   for (int seed = 1; seed <= kSeeds; ++seed) {
-    ASSERT_NO_FATAL_FAILURE(Submit(1, 3, "{rule: elastic, interval: 8}", seed));
+    ASSERT_NO_FATAL_FAILURE(Submit(1, 3, "{rule: elastic, interval: 8}", /*kinds=*/"", seed));
     AwaitGroups(1, kManySamples / 32);
     Scale(3);
     AwaitGroups(3, kManySamples / 32 / 3);
     Scale(2);
     changed += AccuracyAtTheEnd() / kSeeds;
     EXPECT_EQ(cluster_->Status(id_)->generation(), 3u) << cluster_->Log(id_);
-    ASSERT_NO_FATAL_FAILURE(Submit(2, 3, "{rule: elastic, interval: 8}", seed));
+    ASSERT_NO_FATAL_FAILURE(Submit(2, 3, "{rule: elastic, interval: 8}", /*kinds=*/"", seed));
     steady += AccuracyAtTheEnd() / kSeeds;
     std::cout << "seed " << seed << ": mean accuracy so far " << changed * kSeeds / seed << " with changes, "
               << steady * kSeeds / seed << " without" << std::endl;
@@ -136,6 +152,31 @@ TEST_F(ScaleTest, RoundsGoOnWithTheGroupsThatAreThere) {
     ExpectSuccess();
     EXPECT_EQ(cluster_->Status(id_)->generation(), 3u) << averaging << cluster_->Log(id_);
   }
+}
+
+// The groups of one site come and go by `--site`. Those of the other site keep their number, their ranks and their
+// site.
+TEST_F(ScaleTest, GroupsOfOneSiteComeAndGo) {
+  const std::string kinds = "[{site: site0, ranks: 2}, {site: site1, count: 2, batch_size: 8}]";
+  ASSERT_NO_FATAL_FAILURE(Submit(0, 60, "{rule: elastic, interval: 8}", kinds));
+  AwaitGroups(3, 50);
+  EXPECT_THAT(Places(), ElementsAre("site0 2", "site1 1", "site1 1"));
+  const ProgramResult which = cluster_->Hooke({"scale", id_, "--groups=2"});
+  EXPECT_NE(which.status, 0);
+  EXPECT_THAT(which.output, HasSubstr("site"));
+  const ProgramResult nowhere = cluster_->Hooke({"scale", id_, "--groups=2", "--site=nowhere"});
+  EXPECT_NE(nowhere.status, 0);
+  EXPECT_THAT(nowhere.output, HasSubstr("nowhere"));
+  Scale(2, "site0");
+  AwaitGroups(4, 50);
+  EXPECT_THAT(Places(), ElementsAre("site0 2", "site0 2", "site1 1", "site1 1"));
+  Scale(1, "site1");
+  AwaitGroups(3, 50);
+  EXPECT_THAT(Places(), ElementsAre("site0 2", "site0 2", "site1 1"));
+  ExpectSuccess();
+  const auto end = cluster_->Status(id_);
+  EXPECT_EQ(end->generation(), 3u) << cluster_->Log(id_);
+  EXPECT_NEAR(end->center().epoch(), 60, 1e-9);
 }
 
 // A worker joins, and the job grows. The worker is killed, and the job shrinks. No user says a word.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -48,14 +49,14 @@ std::string BatchLogPath(const std::string& folder, const std::string& id) {
   return absl::StrCat(folder, "/", kStart, id, kEnd);
 }
 
-std::string LastLine(const std::string& path) {
+std::string LastLine(const std::string& path, absl::string_view start) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return "";
   file.seekg(std::max<std::streamoff>(0, file.tellg() - kTailBytes));
   const std::string tail((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   std::string last;
   for (const absl::string_view line : absl::StrSplit(tail, '\n')) {
-    if (!line.empty()) last = std::string(line);
+    if (!line.empty() && absl::StartsWith(line, start)) last = std::string(line);
   }
   return last;
 }

@@ -22,8 +22,9 @@ std::string EscapedEnd(absl::string_view text, size_t bytes_max);
 // Returns the path of a batch job's log in the folder.
 std::string BatchLogPath(const std::string& folder, const std::string& id);
 
-// Returns the last line of the file that is not empty; "" if there is none. It looks only at the last 64 KiB.
-std::string LastLine(const std::string& path);
+// Returns the last line of the file that is not empty and begins with `start`; "" if there is none. It looks only at
+// the last 64 KiB.
+std::string LastLine(const std::string& path, absl::string_view start = "");
 
 // Removes the oldest logs of batch jobs from the folder until `count` are left. A log stays if `in_use` returns true
 // for the id of its batch job. Files that cannot be removed stay, too.

@@ -56,6 +56,8 @@ TEST_F(BatchLogsFolderTest, TheLastLineOfALog) {
   EXPECT_EQ(LastLine(Write("a", "")), "");
   EXPECT_EQ(LastLine(Write("a", "one\ntwo\n\n")), "two");
   EXPECT_EQ(LastLine(Write("a", "one\ntwo")), "two");
+  EXPECT_EQ(LastLine(Write("a", "s: one\ns: two\nthree\n"), "s: "), "s: two");
+  EXPECT_EQ(LastLine(Write("a", "one\n"), "s: "), "");
   EXPECT_EQ(LastLine(Write("a", "one\n" + std::string(1 << 20, '\n'))), "") << "only the end is read";
   EXPECT_EQ(LastLine(Write("a", std::string(1 << 20, 'x') + "\nlast\n")), "last");
 }

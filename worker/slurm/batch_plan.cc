@@ -45,13 +45,17 @@ BatchPlan::Actions BatchPlan::Next(const v1::SiteHeartbeatResponse& site, const 
   for (const v1::SiteJob& job : site.jobs()) {
     if (!job.waiting_ranks().empty()) waiting_.insert(job.job_id());
   }
+  told_.Next(waiting_, now);
   TakeQueue(queue, now, actions);
   TakeWorkers(site, now);
   GiveUp(now, actions);
   full_.clear();
   for (const v1::SiteJob& job : site.jobs()) Serve(job, now, actions);
   EndUnneeded(site, now, actions);
-  for (const std::string& job_id : site.ended_jobs()) failures_.erase(job_id);
+  for (const std::string& job_id : site.ended_jobs()) {
+    failures_.erase(job_id);
+    told_.Forget(job_id);
+  }
   return actions;
 }
 
@@ -64,7 +68,10 @@ void BatchPlan::TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now
     if (job.state != BatchJob::State::kRuns) {
       known.runs_since = absl::InfiniteDuration();
       // Slurm may start it once more, with other workers.
-      if (HasNoNodes(job)) known.had_workers = known.had_all = known.had_groups = false;
+      if (HasNoNodes(job)) {
+        if (known.had_groups) Tell(job.job_id, absl::StrCat("Slurm requeued Slurm job ", job.id), now);
+        known.had_workers = known.had_all = known.had_groups = false;
+      }
     } else if (known.runs_since == absl::InfiniteDuration()) {
       known.runs_since = now;
     }
@@ -73,7 +80,9 @@ void BatchPlan::TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now
     const Known& known = it->second;
     const bool gone = seen.count(it->first) == 0;
     const bool told = known.ended_at != absl::InfiniteDuration();
-    if (gone && !told && !known.had_groups && waiting_.count(known.job.job_id) > 0) {
+    if (gone && !told && known.had_groups) {
+      actions.gone.push_back(known.job);
+    } else if (gone && !told && waiting_.count(known.job.job_id) > 0) {
       actions.lost.push_back({known.job, known.had_workers ? Lost::Why::kNoGroup : Lost::Why::kNoWorkers});
     }
     it = gone ? known_.erase(it) : std::next(it);
@@ -197,7 +206,7 @@ void BatchPlan::Failed(const std::string& job_id, const std::string& why, absl::
 }
 
 std::vector<v1::SiteNote> BatchPlan::Notes() const {
-  std::map<std::string, std::vector<std::string>> texts;
+  std::map<std::string, std::vector<std::string>> texts = told_.Texts();
   for (const auto& [job_id, failure] : failures_) {
     // If nothing waits, a group has found another place, and the failure is of no interest.
     if (waiting_.count(job_id) > 0) texts[job_id].push_back(failure.why + "; it is tried again");
@@ -227,6 +236,7 @@ std::set<std::string> BatchPlan::Jobs() const {
   std::set<std::string> jobs;
   for (const auto& [id, known] : known_) jobs.insert(known.job.job_id);
   for (const auto& [job_id, failure] : failures_) jobs.insert(job_id);
+  for (const auto& [job_id, texts] : told_.Texts()) jobs.insert(job_id);
   return jobs;
 }
 

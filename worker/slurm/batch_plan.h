@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 #include "proto/job.pb.h"
+#include "worker/slurm/batch_end.h"
 
 namespace hooke {
 
@@ -77,6 +78,9 @@ class BatchPlan {
     std::vector<Submission> submissions;
     std::vector<End> ends;
     std::vector<Lost> lost;  // The caller answers each by Failed.
+    // Batch jobs that have run a group and are gone, although this plan did not end them. The caller asks Slurm how
+    // they ended, and answers by Tell if people should know.
+    std::vector<BatchJob> gone;
   };
   // Compares what the coordinator has answered with Slurm's queue, which was read after that answer.
   Actions Next(const v1::SiteHeartbeatResponse& site, const std::vector<BatchJob>& queue, absl::Duration now);
@@ -88,7 +92,10 @@ class BatchPlan {
   // Returns whether Failed was called for the job since the last Next.
   bool FailedThisTurn(const std::string& job_id) const { return failed_this_turn_.count(job_id) > 0; }
 
-  // Returns what each job waits for here, as the last queue has shown it.
+  // Notes what people should know of a batch job that is gone. Notes has it while groups of the job wait.
+  void Tell(const std::string& job_id, const std::string& text, absl::Duration now) { told_.Add(job_id, text, now); }
+
+  // Returns what each job waits for here, as the last queue has shown it, and how the last batch jobs ended.
   std::vector<v1::SiteNote> Notes() const;
   // Returns the jobs that have batch jobs.
   std::set<std::string> Jobs() const;
@@ -126,6 +133,7 @@ class BatchPlan {
   std::map<std::string, Known> known_;          // By id.
   std::map<std::string, Failure> failures_;     // By job.
   std::map<std::string, std::string> full_;     // Jobs that wait because of ranks_max, and the text.
+  EndNotes told_;                               // How batch jobs have ended.
   std::set<std::string> waiting_;               // Jobs with groups that waited at the last Next.
   std::set<std::string> failed_this_turn_;      // Jobs.
   absl::Duration last_ = absl::ZeroDuration();  // When Next was called last.

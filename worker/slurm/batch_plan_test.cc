@@ -51,7 +51,8 @@ class BatchPlanTest : public testing::Test {
     worker.set_slots(slots);
     worker.set_slots_used(used);
   }
-  // Lets the plan look once, and obeys it. Returns what it did, as "submit a-1 4", "end 7", "end 7 gently", "lost 7".
+  // Lets the plan look once, and obeys it. Returns what it did, as "submit a-1 4", "end 7", "end 7 gently", "lost 7",
+  // "gone 7".
   std::vector<std::string> Turn() {
     now_ += kTurn;
     v1::SiteHeartbeatResponse site;
@@ -87,6 +88,10 @@ class BatchPlanTest : public testing::Test {
     for (const BatchPlan::Lost& lost : actions.lost) {
       did.push_back(absl::StrCat("lost ", lost.job.id, WhyText(lost.why)));
       plan_->Failed(lost.job.job_id, "no workers", now_);
+    }
+    for (const BatchJob& job : actions.gone) {
+      did.push_back(absl::StrCat("gone ", job.id));
+      plan_->Tell(job.job_id, absl::StrCat("Slurm job ", job.id, " ended: TIMEOUT"), now_);
     }
     return did;
   }
@@ -144,7 +149,36 @@ TEST_F(BatchPlanTest, ABatchJobServesTheNextGroup) {
   Wait("a-1", {2});
   EXPECT_THAT(Turn(), IsEmpty());
   Gone("1");  // Its time limit.
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 2", "gone 1"));
+}
+
+// Why a batch job ended is told as long as a group waits because of it. A batch job that this site has ended needs no
+// explanation.
+TEST_F(BatchPlanTest, TheEndOfABatchJobIsTold) {
+  Wait("a-1", {2});
+  Turn();
+  slurm_["1"].state = State::kRuns;
+  Join("1", "a-1", 2, 2);
+  Wait("a-1", {});
+  Turn();
+  Gone("1");
+  EXPECT_THAT(Turn(), ElementsAre("gone 1"));
+  // The coordinator gives the silent workers a lease. Only then the group waits.
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "Slurm job 1 ended: TIMEOUT");
+  Wait("a-1", {2});
   EXPECT_THAT(Turn(), ElementsAre("submit a-1 2"));
+  now_ += absl::Hours(3);
+  Turn();
+  EXPECT_EQ(Note("a-1"), "Slurm job 1 ended: TIMEOUT; Slurm job 2 waits: Priority");
+  slurm_["2"].state = State::kRuns;
+  Join("2", "a-1", 2, 2);
+  Wait("a-1", {});
+  Turn();
+  EXPECT_EQ(Note("a-1"), "");
+  ended_ = {"a-1"};
+  EXPECT_THAT(Turn(), ElementsAre("end 2 gently"));
+  EXPECT_THAT(Turn(), IsEmpty());
 }
 
 // Workers that run but are not heard are no room for a group that waits.
@@ -388,7 +422,7 @@ TEST_F(BatchPlanTest, ARequeuedBatchJobServesAgain) {
   EXPECT_THAT(Turn(), IsEmpty()) << "the coordinator still knows the workers of the first start";
   workers_.clear();
   EXPECT_THAT(Turn(), IsEmpty());
-  EXPECT_EQ(Note("a-1"), "Slurm job 1 waits: Priority");
+  EXPECT_EQ(Note("a-1"), "Slurm requeued Slurm job 1; Slurm job 1 waits: Priority");
 }
 
 TEST_F(BatchPlanTest, AWorkersNameHasTheId) {

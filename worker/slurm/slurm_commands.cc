@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "job/visible_text.h"
@@ -71,6 +72,11 @@ std::vector<std::string> SqueueCommand() {
   return {"squeue", "--me", "--all", "--noheader", "--format=%i|%T|%r|%k"};
 }
 
+std::vector<std::string> EndStatesCommand(const std::vector<std::string>& ids) {
+  return {"squeue",     "--all",          "--states=all",
+          "--noheader", "--format=%i|%T", absl::StrCat("--jobs=", absl::StrJoin(ids, ","))};
+}
+
 std::vector<std::vector<std::string>> ScancelCommands(const std::vector<BatchPlan::End>& ends) {
   // A plain scancel ends all processes of the batch job at once, so mpirun dies before its worker has ended the group.
   // Running batch jobs get SIGTERM for the script alone. The script then ends the workers, and they end their groups.
@@ -121,6 +127,15 @@ absl::StatusOr<std::string> ReadSbatch(absl::string_view output) {
   }
   return absl::InternalError(
       absl::StrCat("sbatch has printed no number: ", EscapedEnd(absl::StripAsciiWhitespace(output), kErrorMax)));
+}
+
+std::map<std::string, std::string> ReadEndStates(absl::string_view output) {
+  std::map<std::string, std::string> states;
+  for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+    const std::vector<std::string> fields = absl::StrSplit(line, '|');
+    if (fields.size() == 2 && IsNumber(fields[0]) && !fields[1].empty()) states[fields[0]] = Escaped(fields[1]);
+  }
+  return states;
 }
 
 std::vector<BatchJob> ReadSqueue(const SlurmSiteFacts& facts, absl::string_view output) {

@@ -3,6 +3,7 @@
 
 // The command lines of sbatch, squeue and scancel, and what they print. Pure. No shell sees these command lines.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct SlurmSiteFacts {
 
 std::vector<std::string> SbatchCommand(const SlurmSiteFacts& facts, const BatchPlan::Submission& submission);
 std::vector<std::string> SqueueCommand();
+// Asks for the states of batch jobs that have ended. Slurm knows them for a while (MinJobAge), without accounting.
+std::vector<std::string> EndStatesCommand(const std::vector<std::string>& ids);
 // Returns at most two: one for the batch jobs that end gently, and one for the others.
 std::vector<std::vector<std::string>> ScancelCommands(const std::vector<BatchPlan::End>& ends);
 
@@ -37,6 +40,9 @@ absl::Status CheckSbatchFlags(const std::vector<std::string>& flags);
 
 // Returns the id from the output of sbatch, which may have warnings before it. INTERNAL: there is none.
 absl::StatusOr<std::string> ReadSbatch(absl::string_view output);
+
+// Returns id -> state from the output of EndStatesCommand: "4211" -> "TIMEOUT".
+std::map<std::string, std::string> ReadEndStates(absl::string_view output);
 
 // Returns the batch jobs of this site from the output of squeue, in its order. Lines about others are left out.
 std::vector<BatchJob> ReadSqueue(const SlurmSiteFacts& facts, absl::string_view output);

@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::Pair;
 
 SlurmSiteFacts Facts() {
   return {"hpc", "head:7411", "/opt/worker.sbatch", "/home/me/slurm", {"--partition=short"}, {"--site=hpc"}};
@@ -104,6 +105,14 @@ TEST(SlurmCommandsTest, TheQueueIsRead) {
   EXPECT_EQ(jobs[1].state, BatchJob::State::kRuns);
   EXPECT_EQ(jobs[2].state, BatchJob::State::kEnds);
   EXPECT_EQ(jobs[3].state, BatchJob::State::kWaits);
+}
+
+TEST(SlurmCommandsTest, SlurmIsAskedHowBatchJobsEnded) {
+  EXPECT_THAT(EndStatesCommand({"7", "8"}),
+              ElementsAre("squeue", "--all", "--states=all", "--noheader", "--format=%i|%T", "--jobs=7,8"));
+  EXPECT_THAT(ReadEndStates("squeue: warning\n7|TIMEOUT\n8|NODE_FAIL\n9|\nx|FAILED\n10|a|b\n\n"),
+              ElementsAre(Pair("7", "TIMEOUT"), Pair("8", "NODE_FAIL")));
+  EXPECT_THAT(ReadEndStates("7|\xfc"), ElementsAre(Pair("7", "\\xfc")));
 }
 
 // Batch jobs that Slurm or an administrator holds back never start by themselves. The user's own hold is the user's

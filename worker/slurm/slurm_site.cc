@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "clocks/steady_time.h"
 #include "grpcpp/grpcpp.h"
@@ -24,6 +25,8 @@ constexpr size_t kOutputMax = 8 << 20;  // Of squeue; the rest is dropped.
 constexpr size_t kNoteMax = 500;        // Bytes of a note. The coordinator shows no more.
 constexpr int kJobsMax = 4096;          // In a request, as the proto file says.
 constexpr int kSubmissionsMax = 16;     // In one turn. The next turn goes on.
+constexpr size_t kAskedMax = 500;       // Batch jobs in one question how they ended; about the others it is not asked.
+constexpr char kScriptSays[] = "worker.sbatch: ";  // Of a line of the script in a batch job's log.
 
 std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
   grpc::ChannelArguments arguments;
@@ -32,6 +35,10 @@ std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
 }
 
 absl::Duration Now() { return SteadyTime() - absl::UnixEpoch(); }
+
+bool HasEnded(const BatchPlan::Lost& lost) {
+  return lost.why == BatchPlan::Lost::Why::kNoWorkers || lost.why == BatchPlan::Lost::Why::kNoGroup;
+}
 
 bool IsRefusal(const absl::Status& status) {
   return absl::IsAlreadyExists(status) || absl::IsInvalidArgument(status) || absl::IsUnimplemented(status);
@@ -158,8 +165,10 @@ std::vector<v1::SiteNote> SlurmSite::Notes() const {
 
 void SlurmSite::Act(const BatchPlan::Actions& actions) {
   const absl::Duration submit_until = Now() + options_.submit_limit;
+  std::map<std::string, std::string> states = EndStates(actions);
+  for (const BatchJob& job : actions.gone) TellEnd(job, states[job.id]);
   for (const BatchPlan::Lost& lost : actions.lost) {
-    const std::string why = LostText(lost);
+    const std::string why = LostText(lost, states[lost.job.id]);
     options_.logger->error("job {}: {}", lost.job.job_id, why);
     plan_.Failed(lost.job.job_id, why, Now());
   }
@@ -198,18 +207,44 @@ void SlurmSite::Submit(const BatchPlan::Submission& submission) {
   plan_.Submitted(submission, *id);
 }
 
-std::string SlurmSite::LostText(const BatchPlan::Lost& lost) const {
+std::map<std::string, std::string> SlurmSite::EndStates(const BatchPlan::Actions& actions) const {
+  std::vector<std::string> ids;
+  for (const BatchJob& job : actions.gone) ids.push_back(job.id);
+  for (const BatchPlan::Lost& lost : actions.lost) {
+    if (HasEnded(lost)) ids.push_back(lost.job.id);
+  }
+  if (ids.empty()) return {};
+  if (ids.size() > kAskedMax) ids.resize(kAskedMax);
+  const absl::StatusOr<std::string> output = RunCommand(EndStatesCommand(ids));
+  if (output.ok()) return ReadEndStates(*output);
+  options_.logger->warn("Slurm does not say how Slurm jobs {} ended: {}", absl::StrJoin(ids, ", "),
+                        std::string(output.status().message()));
+  return {};
+}
+
+void SlurmSite::TellEnd(const BatchJob& job, const std::string& state) {
+  const std::string log = BatchLogPath(options_.facts.folder, job.id);
+  const std::string said = LastLine(log, kScriptSays);
+  const std::string text = EndText({job.id, state, EscapedStart(absl::StripPrefix(said, kScriptSays), kErrorMax), log,
+                                    EscapedStart(LastLine(log), kErrorMax)});
+  if (text.empty()) return;
+  options_.logger->warn("job {}: {}", job.job_id, text);
+  plan_.Tell(job.job_id, text, Now());
+}
+
+std::string SlurmSite::LostText(const BatchPlan::Lost& lost, const std::string& state) const {
   const std::string log = BatchLogPath(options_.facts.folder, lost.job.id);
   const std::string last = EscapedStart(LastLine(log), kErrorMax);
   const std::string see = absl::StrCat(", see ", log, last.empty() ? "" : absl::StrCat(": ", last));
+  const std::string how = state.empty() ? "" : absl::StrCat(" (", state, ")");
   std::string name = absl::StrCat("Slurm job ", lost.job.id);
   switch (lost.why) {
     case BatchPlan::Lost::Why::kNoWorkers:
-      return absl::StrCat(name, " has ended before its workers came", see);
+      return absl::StrCat(name, " has ended", how, " before its workers came", see);
     case BatchPlan::Lost::Why::kLateWorkers:
       return absl::StrCat(name, " runs, but not all of its workers have come", see);
     case BatchPlan::Lost::Why::kNoGroup:
-      return absl::StrCat(name, " has ended, and no group could be placed on its workers");
+      return absl::StrCat(name, " has ended", how, ", and no group could be placed on its workers");
     case BatchPlan::Lost::Why::kHeld:
       return absl::StrCat(name, " was held back by Slurm or an administrator: ", lost.job.reason);
   }

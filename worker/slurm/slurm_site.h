@@ -7,6 +7,7 @@
 // finds its batch jobs in Slurm's queue.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -37,7 +38,7 @@ struct SlurmSiteOptions {
   absl::Duration interval = absl::Seconds(2);    // Pause between two looks at the queue.
   absl::Duration call_limit = absl::Seconds(5);  // For the coordinator's answer.
   // For one of Slurm's programs. The coordinator gives the site to another agent if it does not hear this one for 90 s.
-  // Between two heartbeats squeue and two scancel may run, or squeue, a scancel and sbatch.
+  // Between two heartbeats squeue may run twice and scancel twice, or squeue twice and sbatch.
   absl::Duration command_limit = absl::Seconds(20);
   absl::Duration submit_limit = absl::Seconds(20);  // After so long no more is submitted in this turn.
   // At the start, another agent may still speak for the site. The agent asks again for so long, which is more than the
@@ -76,7 +77,12 @@ class SlurmSite {
   void Act(const BatchPlan::Actions& actions);
   void SubmitAll(const std::vector<BatchPlan::Submission>& submissions, absl::Duration until);
   void Submit(const BatchPlan::Submission& submission);
-  std::string LostText(const BatchPlan::Lost& lost) const;
+  // Asks Slurm once how the batch jobs have ended. Returns id -> state of those that it still knows.
+  std::map<std::string, std::string> EndStates(const BatchPlan::Actions& actions) const;
+  // Tells people how a batch job has ended. `state` is empty if Slurm has not said it.
+  void TellEnd(const BatchJob& job, const std::string& state);
+  // `state` as for TellEnd.
+  std::string LostText(const BatchPlan::Lost& lost, const std::string& state) const;
   // Runs a program of Slurm, and returns what it prints. UNAVAILABLE: it has failed, with the end of its output.
   absl::StatusOr<std::string> RunCommand(std::vector<std::string> command) const;
 

@@ -44,13 +44,18 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   ~FakeCoordinator() override { server_->Shutdown(); }
 
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-  // Makes groups of one rank wait in job a-1.
-  void SetWaiting(int groups) {
+  // Makes groups of one rank wait in job a-1. Its batch job `runs`, if given, has a worker on which a group runs.
+  void SetWaiting(int groups, const std::string& runs = "") {
     absl::MutexLock lock(&mutex_);
     response_.clear_jobs();
     v1::SiteJob& job = *response_.add_jobs();
     job.set_job_id("a-1");
     for (int i = 0; i < groups; ++i) job.add_waiting_ranks(1);
+    if (runs.empty()) return;
+    v1::SiteWorker& worker = *job.add_workers();
+    worker.set_name("n0-" + runs);
+    worker.set_slots(1);
+    worker.set_slots_used(1);
   }
   void Refuse(int times) {
     absl::MutexLock lock(&mutex_);
@@ -68,6 +73,16 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     const auto came = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heartbeats_.size() >= count; };
     absl::MutexLock lock(&mutex_);
     return mutex_.AwaitWithTimeout(absl::Condition(&came), kWait);
+  }
+  // Returns whether two more heartbeats come soon, the last of them without a note. By then, the agent has looked at
+  // its queue since this call.
+  bool WaitForQuiet() {
+    absl::MutexLock lock(&mutex_);
+    const size_t before = heartbeats_.size();
+    const auto quiet = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return heartbeats_.size() >= before + 2 && heartbeats_.back().notes().empty();
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&quiet), kWait);
   }
   bool WaitForNote(const std::string& part) {
     return WaitFor([&part](const v1::SiteHeartbeatRequest& heartbeat) {
@@ -101,7 +116,10 @@ class SlurmSiteTest : public testing::Test {
  protected:
   void SetUp() override {
     fs::create_directories(folder_ + "/bin");
-    Program("squeue", "[ -z \"$SQUEUE_PARTITION\" ] && cat queue");
+    // The last word of the question how batch jobs ended is the jobs' ids.
+    Program("squeue",
+            "[ -z \"$SQUEUE_PARTITION\" ] || exit 1\n"
+            "for word; do case $word in --jobs=*) echo x >> asked; exec cat ends;; esac; done; cat queue");
     Program("sbatch",
             "echo x >> submitted; id=$(wc -l < submitted); echo $id\n"
             "for word; do case $word in --comment=*) echo \"$id|PENDING|Priority|${word#*=}\" >> queue;; esac; done");
@@ -132,8 +150,9 @@ class SlurmSiteTest : public testing::Test {
     site_ = *std::move(site);
   }
   // Returns how many times sbatch was called.
-  ptrdiff_t Submitted() const {
-    std::ifstream file(folder_ + "/submitted");
+  ptrdiff_t Submitted() const { return Lines("submitted"); }
+  ptrdiff_t Lines(const std::string& name) const {
+    std::ifstream file(absl::StrCat(folder_, "/", name));
     return std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n');
   }
 
@@ -150,6 +169,36 @@ TEST_F(SlurmSiteTest, GroupsThatWaitGetBatchJobs) {
   Start();
   EXPECT_TRUE(coordinator_.WaitForNote("Slurm jobs 1, 2 wait: Priority"));
   EXPECT_EQ(Submitted(), 2);
+}
+
+// A batch job that ran a group is gone. Slurm is asked once, and the coordinator hears the answer. The next one waits.
+TEST_F(SlurmSiteTest, TheCoordinatorHearsHowABatchJobEnded) {
+  coordinator_.SetWaiting(1);
+  Start();
+  ASSERT_TRUE(coordinator_.WaitForNote("Slurm job 1 waits: Priority"));
+  Write("new_queue", absl::StrCat("1|RUNNING|None|hooke hpc ", coordinator_.address(), " a-1 1\n"));
+  fs::rename(folder_ + "/new_queue", folder_ + "/queue");
+  coordinator_.SetWaiting(0, "1");
+  ASSERT_TRUE(coordinator_.WaitForQuiet());
+  Write("ends", "1|OUT_OF_MEMORY\n");
+  Write("new_queue", "");
+  fs::rename(folder_ + "/new_queue", folder_ + "/queue");
+  EXPECT_TRUE(coordinator_.WaitForNote("Slurm job 1 ended: OUT_OF_MEMORY"));
+  coordinator_.SetWaiting(1);
+  EXPECT_TRUE(coordinator_.WaitForNote("Slurm job 1 ended: OUT_OF_MEMORY; Slurm job 2 waits: Priority"));
+  EXPECT_EQ(Lines("asked"), 1);
+}
+
+// A batch job that Slurm has forgotten is told, too.
+TEST_F(SlurmSiteTest, AnEndThatSlurmHasForgottenIsTold) {
+  Program("squeue",
+          "case \"$*\" in *--jobs=*) echo slurm_load_jobs error: Invalid job id specified; exit 1;; esac; cat queue");
+  coordinator_.SetWaiting(1);
+  Start();
+  ASSERT_TRUE(coordinator_.WaitForNote("Slurm job 1 waits: Priority"));
+  Write("new_queue", "");
+  fs::rename(folder_ + "/new_queue", folder_ + "/queue");
+  EXPECT_TRUE(coordinator_.WaitForNote("Slurm job 1 has ended before its workers came"));
 }
 
 // A message with bytes that are not UTF-8 would not reach the coordinator. The output here has such bytes, and its cut

@@ -1,0 +1,56 @@
+"""Which faults a seed means: a list that depends on nothing else, so that a seed gives the same faults in the same order on each machine."""
+
+import random
+import typing
+
+# Each kind, with how often it is drawn beside the others. Most jobs are to end by themselves.
+WEIGHTS = {
+    "cancel": 0.5,
+    "cut_link": 1,
+    "kill_agent": 1,
+    "kill_batch_worker": 1,
+    "kill_coordinator": 1,
+    "kill_launcher": 1,
+    "kill_rank": 1,
+    "kill_server": 1,
+    "kill_slurmd": 1,
+    "kill_worker": 1,
+    "stop_coordinator": 1,
+    "stop_rank": 1,
+    "stop_server": 1,
+    "stop_worker": 1,
+}
+# Those that need a Slurm.
+SLURM_KINDS = ("kill_agent", "kill_batch_worker", "kill_slurmd")
+# A run does at least so many faults, however slow its machine is.
+FAULTS_MIN = 20
+# What CI runs. Together, the first FAULTS_MIN faults of these seeds have every kind.
+CI_SEEDS = (1, 2)
+# A victim is away for at least so long.
+AWAY_SECONDS_MIN = 0.2
+
+
+class Fault(typing.NamedTuple):
+    kind: str
+    choice: float  # From 0 to less than 1: which of the possible victims.
+    part: float  # From 0 to less than 1: how long the victim is away, of the longest time for this kind.
+    pause: float  # Seconds until the next fault.
+
+
+def faults(seed):
+    """Yields the faults of this seed, without an end."""
+    chance = random.Random(seed)
+    kinds, weights = list(WEIGHTS), list(WEIGHTS.values())
+    while True:
+        # Always the same draws, in the same order, whatever the fault is.
+        kind = chance.choices(kinds, weights)[0]
+        yield Fault(kind, chance.random(), chance.random(), chance.uniform(0.1, 1.5))
+
+
+def pick(victims, choice):
+    """Returns the victim that is meant, or None if there is none."""
+    return victims[int(choice * len(victims))] if victims else None
+
+
+def seconds(part, longest):
+    return AWAY_SECONDS_MIN + part * (longest - AWAY_SECONDS_MIN)
