@@ -110,7 +110,10 @@ class Api {
     return {HistoryCsv(request.rest, *points), "text/csv; charset=utf-8", 200};
   }
 
-  HttpAnswer Trace(const HttpRequest& request) { return JsonOr(traces_.Make(request.rest)); }
+  HttpAnswer Trace(const HttpRequest& request) {
+    absl::StatusOr<HttpAnswer> trace = traces_.Make(request.rest);
+    return trace.ok() ? *std::move(trace) : Refusal(trace.status());
+  }
 
   HttpAnswer Log(const HttpRequest& request) const {
     const absl::StatusOr<uint64_t> offset = NumberOf(request, "offset");

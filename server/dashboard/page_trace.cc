@@ -1,5 +1,6 @@
 #include "server/dashboard/page_trace.h"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,8 @@
 
 namespace hooke {
 namespace {
+
+constexpr size_t kPieceBytes = 256 << 10;
 
 using Ranks = std::vector<v1::ReadProfileResponse>;
 
@@ -51,13 +54,24 @@ std::vector<ServerExchanges> ReadServers(const v1::JobStatus& job, const PageTra
 
 }  // namespace
 
-absl::StatusOr<std::string> PageTrace::Make(const std::string& job_id) {
+absl::StatusOr<HttpAnswer> PageTrace::Make(const std::string& job_id) {
   if (makes_one_.exchange(true)) {
-    return absl::UnavailableError("another trace is being made; try again in some seconds");
+    return absl::UnavailableError("another trace is being made or sent; try again in some seconds");
   }
-  absl::StatusOr<std::string> trace = MakeAlone(job_id);
-  makes_one_ = false;
-  return trace;
+  // Free again once nobody has the answer any more, or there is none.
+  const std::shared_ptr<std::atomic<bool>> slot(&makes_one_, [](std::atomic<bool>* makes_one) { *makes_one = false; });
+  absl::StatusOr<std::string> made = MakeAlone(job_id);
+  if (!made.ok()) return made.status();
+  const auto trace = std::make_shared<const std::string>(*std::move(made));
+  HttpAnswer answer;
+  answer.type = "application/json";
+  answer.bytes = trace->size();
+  answer.next = [slot, trace, sent = size_t{0}]() mutable -> absl::StatusOr<std::string> {
+    std::string piece = trace->substr(sent, kPieceBytes);
+    sent += piece.size();
+    return piece;
+  };
+  return answer;
 }
 
 absl::StatusOr<std::string> PageTrace::MakeAlone(const std::string& job_id) {

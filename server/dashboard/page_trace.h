@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "server/coordinator/coordinator.h"
 #include "wire/cluster_token.h"
+#include "wire/http/http_server.h"
 
 namespace hooke {
 
@@ -21,20 +22,22 @@ struct PageTraceOptions {
   absl::Duration server_timeout = absl::Milliseconds(2500);  // For all servers of a job together.
 };
 
-// Thread-safe.
+// Thread-safe. Outlives the answers of Make.
 class PageTrace {
  public:
   // The coordinator outlives this object.
   PageTrace(Coordinator* coordinator, PageTraceOptions options)
       : coordinator_(*coordinator), options_(std::move(options)) {}
 
-  // Profiles of so many bytes are shown. A trace takes some times the memory of the profiles.
-  static constexpr size_t kProfileBytesMax = size_t{16} << 20;
+  // Profiles of so many bytes are shown. While a trace is made it takes some twenty times their memory, and while it is
+  // sent some six times.
+  static constexpr size_t kProfileBytesMax = size_t{8} << 20;
 
-  // Returns the file. Servers that do not answer are missing in it, which it says. NOT_FOUND: no such job.
-  // FAILED_PRECONDITION: the job has neither profiles nor starts. RESOURCE_EXHAUSTED: its profiles have more than
-  // kProfileBytesMax. UNAVAILABLE: another trace is being made. Other errors are those of Coordinator::ReadProfile.
-  absl::StatusOr<std::string> Make(const std::string& job_id);
+  // Returns an answer that sends the file. Servers that do not answer are missing in it, which it says. NOT_FOUND: no
+  // such job. FAILED_PRECONDITION: the job has neither profiles nor starts. RESOURCE_EXHAUSTED: its profiles have more
+  // than kProfileBytesMax. UNAVAILABLE: another trace is being made or sent. Other errors are those of
+  // Coordinator::ReadProfile.
+  absl::StatusOr<HttpAnswer> Make(const std::string& job_id);
 
  private:
   absl::StatusOr<std::string> MakeAlone(const std::string& job_id);

@@ -203,7 +203,12 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
     job.key = shard->plan().job.job_key();
     job.shard = nullptr;
     job.sealed = initialized;
-    if (initialized) sealed_served_.emplace_back(job_id, shard->served());
+    if (initialized) {
+      sealed_served_.erase(std::remove_if(sealed_served_.begin(), sealed_served_.end(),
+                                          [&job_id](const auto& served) { return served.first == job_id; }),
+                           sealed_served_.end());
+      sealed_served_.emplace_back(job_id, shard->served());
+    }
     if (sealed_served_.size() > kSealedServedMax) sealed_served_.pop_front();
     if (!initialized) jobs_.erase(job_id);  // The center has no values, so there is nothing to keep.
   }

@@ -2,8 +2,8 @@
 #define HOOKE_SERVER_PARAMETERS_SERVED_EXCHANGES_H_
 
 // The last exchanges that one shard has served, for a job's trace: a ring with a row for each exchange of a rank.
-// Nothing in the server depends on it. Recording a message takes some tens of nanoseconds, against the tens of
-// microseconds that a message of values takes.
+// Nothing in the server depends on it. Recording a message takes some 0.2 us, against the tens of microseconds
+// that a message of values takes.
 
 #include <cstddef>
 #include <cstdint>
@@ -71,7 +71,7 @@ class ServedExchanges {
   // Row number n, from 0, is at n % rows_max_.
   std::vector<ServedRow> rows_ ABSL_GUARDED_BY(mutex_);
   uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // Rows that have begun.
-  // By group and rank: the number of the row that began last. Has only rows of the ring, and some older ones.
+  // By group and rank: the number of the row that began last, also of ranks whose rows the ring has no more.
   absl::flat_hash_map<uint64_t, uint64_t> last_ ABSL_GUARDED_BY(mutex_);
 };
 

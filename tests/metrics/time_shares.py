@@ -9,6 +9,8 @@ def shares_of(rows):
     shares = []
     before, before_ms = [0, 0, 0], None
     for row in rows:
+        if not row["compute_s"]:  # It has no times.
+            continue
         now = [round(1000 * float(row[f"{part}_s"])) for part in PARTS]
         unix_ms = int(row["time_unix_ms"])
         spent = now if any(a < b for a, b in zip(now, before)) else [a - b for a, b in zip(now, before)]

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr absl::Duration kSilence = absl::Milliseconds(500);
+constexpr absl::Duration kSilence = absl::Seconds(2);
 // A machine under load may be late by as much.
 constexpr absl::Duration kSlack = absl::Seconds(10);
 
@@ -43,7 +43,7 @@ TEST(CenterPullTest, ServerThatNeverAnswers) {
   const auto next = pull.Next(0);
   EXPECT_EQ(next.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(next.status().message()),
-              HasSubstr("server " + server.address() + " has not answered for 500ms, it is away or busy"));
+              HasSubstr("server " + server.address() + " has not answered for 2s, it is away or busy"));
   EXPECT_GE(SteadyTime() - begin, kSilence);
   EXPECT_LT(SteadyTime() - begin, kSilence + kSlack);
   EXPECT_EQ(*pull.Next(0), std::nullopt);  // After an error no more messages come.
@@ -80,15 +80,17 @@ TEST(CenterPullTest, ServerThatGoesAway) {
 TEST(CenterPullTest, Stops) {
   for (const int messages : {0, 1}) {
     const ScriptedServer server(HangsAfter(messages));
+    std::atomic<bool> counts{messages == 0};
     std::atomic<int> asked{0};
     CenterPullOptions options = OptionsFor(server, absl::Minutes(1));
-    options.stopped = [&asked, messages] { return ++asked > 3 + messages; };
+    options.stopped = [&counts, &asked] { return counts && ++asked > 3; };
     CenterPull pull(std::move(options));
     const absl::Time begin = SteadyTime();
     for (int i = 0; i < messages; ++i) ASSERT_TRUE(pull.Next(0).ok());
+    counts = true;
     EXPECT_EQ(pull.Next(0).status().code(), absl::StatusCode::kCancelled);
     EXPECT_LT(SteadyTime() - begin, kSlack);
-    EXPECT_LE(asked, 4 + messages);
+    EXPECT_EQ(asked, 4);
   }
 }
 

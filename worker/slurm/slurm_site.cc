@@ -26,6 +26,7 @@ constexpr size_t kNoteMax = 500;        // Bytes of a note. The coordinator show
 constexpr int kJobsMax = 4096;          // In a request, as the proto file says.
 constexpr int kSubmissionsMax = 16;     // In one turn. The next turn goes on.
 constexpr size_t kAskedMax = 500;       // Batch jobs in one question how they ended; about the others it is not asked.
+constexpr size_t kEndLineMax = 120;     // Bytes of a log in a text how a batch job ended: others share the note.
 constexpr char kScriptSays[] = "worker.sbatch: ";  // Of a line of the script in a batch job's log.
 
 std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
@@ -225,8 +226,8 @@ std::map<std::string, std::string> SlurmSite::EndStates(const BatchPlan::Actions
 void SlurmSite::TellEnd(const BatchJob& job, const std::string& state) {
   const std::string log = BatchLogPath(options_.facts.folder, job.id);
   const std::string said = LastLine(log, kScriptSays);
-  const std::string text = EndText({job.id, state, EscapedStart(absl::StripPrefix(said, kScriptSays), kErrorMax), log,
-                                    EscapedStart(LastLine(log), kErrorMax)});
+  const std::string text = EndText({job.id, state, EscapedStart(absl::StripPrefix(said, kScriptSays), kEndLineMax), log,
+                                    EscapedStart(LastLine(log), kEndLineMax)});
   if (text.empty()) return;
   options_.logger->warn("job {}: {}", job.job_id, text);
   plan_.Tell(job.job_id, text, Now());

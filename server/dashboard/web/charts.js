@@ -107,7 +107,7 @@ class JobCharts {
     }
     this.time = null;
     if (ids.length > 1) return;
-    this.time = new TimeChart(place, () => this.draw());
+    this.time = new TimeChart(place, () => this.drawTime());
     this.drawn.get("distance").section.before(this.time.section);
   }
 
@@ -193,7 +193,13 @@ class JobCharts {
       section.hidden = rows.length === 0;
       drawn.update("none");
     }
-    if (this.time) [...this.histories.values()].forEach((history) => this.time.draw(history, this.axis));
+    // The other charts are seen first: this one adds up the times of all groups.
+    clearTimeout(this.later);
+    if (this.time) this.later = setTimeout(() => this.drawTime(), 100);
+  }
+
+  drawTime() {
+    this.histories.forEach((history) => this.time.draw(history, this.axis));
   }
 
   // Returns a row with the last value that is a number; null: there is none.
@@ -209,6 +215,7 @@ class JobCharts {
   }
 
   destroy() {
+    clearTimeout(this.later);
     for (const { chart } of this.drawn.values()) chart.destroy();
     this.time?.destroy();
   }

@@ -10,10 +10,10 @@ class Refused extends Error {
   }
 }
 
-async function ask(path, options = {}) {
+async function ask(path, options = {}, patienceMs = PATIENCE_MS) {
   const token = sessionStorage.getItem("token");
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
-  const answer = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(PATIENCE_MS) });
+  const answer = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(patienceMs) });
   if (answer.ok) return answer;
   const text = await answer.text();
   let message = text;
@@ -89,7 +89,8 @@ async function csvOf(id) {
 }
 
 async function traceOf(id) {
-  return [await (await ask(`api/trace/${encodeURIComponent(id)}`)).blob()];
+  // A trace may have many megabytes, and the connection may be slow.
+  return [await (await ask(`api/trace/${encodeURIComponent(id)}`, {}, 30 * PATIENCE_MS)).blob()];
 }
 
 async function wholeLog(id) {

@@ -109,7 +109,8 @@ class TimeChart {
   // Keeps what the reader has chosen.
   offer(names) {
     this.choice.hidden = names.length < 2;
-    if (this.choice.options.length === names.length + 1) return;
+    if (this.offered === names.join()) return;
+    this.offered = names.join();
     const chosen = this.choice.value;
     this.choice.replaceChildren(h("option", { value: "" }, "of all groups"), ...names.map((name) => h("option", { value: name }, `of group ${name}`)));
     this.choice.value = names.includes(chosen) ? chosen : "";
@@ -121,7 +122,7 @@ class TimeChart {
     const spans = new Map(names.map((name) => [name, timeSpans(history.series.get(name), history.xOf(name, axis))]));
     const groups = [...spans.values()].filter((group) => group.length);
     const chosen = this.choice.value || (names.length === 1 ? names[0] : "");
-    const shown = chosen ? sharesOfOne(spans.get(chosen)) : groups.length ? sharesOfAll(groups) : [];
+    const shown = chosen ? sharesOfOne(spans.get(chosen) ?? []) : groups.length ? sharesOfAll(groups) : [];
     this.section.hidden = groups.length === 0;
     TIME_PARTS.forEach((_, part) => (this.chart.data.datasets[part].data = shown.map(({ x, shares }) => ({ x, y: shares[part] }))));
     // A single point is no area.
