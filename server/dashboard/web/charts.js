@@ -141,6 +141,7 @@ class JobCharts {
   setAxis(axis) {
     this.axis = axis;
     this.draw();
+    this.drawTime();
   }
 
   // What to ask for next: points after the last ones, as many as the width can show.
@@ -199,6 +200,8 @@ class JobCharts {
   }
 
   drawTime() {
+    if (!this.time) return;
+    clearTimeout(this.later);
     this.histories.forEach((history) => this.time.draw(history, this.axis));
   }
 
