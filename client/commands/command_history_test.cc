@@ -55,7 +55,8 @@ TEST_F(CommandHistoryTest, MetricsAndPlot) {
   }
   const ProgramOutcome csv = Run({"metrics", "fashion-1", "--csv"});
   EXPECT_EQ(csv.exit_code, 0) << csv.err;
-  EXPECT_THAT(csv.out, HasSubstr("\r\nfashion-1,group,0,0,10,0,0.5,0,,,,\r\nfashion-1,group,0,0,20,0,0.25,0,,,,\r\n"));
+  EXPECT_THAT(csv.out,
+              HasSubstr("\r\nfashion-1,group,0,0,10,0,0.5,0,,,,,,,\r\nfashion-1,group,0,0,20,0,0.25,0,,,,,,,\r\n"));
   EXPECT_THAT(Run({"metrics", "fashion-1"}).out, HasSubstr("\ngroup 0  2       20 "));
   const std::vector<std::string> plot = {"plot", "fashion-1", "fashion-1", "--svg", path, "--over", "time"};
   EXPECT_EQ(Run(plot).out, absl::StrCat(path, ": fashion-1, fashion-1 over time\n"));

@@ -581,7 +581,7 @@ class ReadOnly(unittest.TestCase):
         self.addCleanup(driver.quit)
         visible = "return [...document.querySelectorAll('main button, main input[type=number]')].filter((b) => b.offsetParent !== null).map((b) => b.textContent)"
         body = lambda: driver.execute_script("return document.body.innerText")
-        for page, buttons in ((f"#/jobs/{job}", ["Points as CSV", "Whole log", "Draw over time"]), ("#/submit", ["Check"])):
+        for page, buttons in ((f"#/jobs/{job}", ["Points as CSV", "Whole log", "Trace (ui.perfetto.dev)", "Draw over time"]), ("#/submit", ["Check"])):
             driver.get("about:blank")
             driver.get(f"http://{address}/{page}")
             polling.wait_for("the reason", lambda: "this page only shows" in body(), SECONDS, body)
