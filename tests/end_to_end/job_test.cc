@@ -44,8 +44,8 @@ std::map<std::string, std::vector<std::string>> LastRows(const ProgramResult& cs
   std::map<std::string, std::vector<std::string>> last;
   for (absl::string_view line : absl::StrSplit(csv.output, '\n', absl::SkipEmpty())) {
     std::vector<std::string> cells = absl::StrSplit(absl::StripSuffix(line, "\r"), ',');
-    EXPECT_EQ(cells.size(), 12u) << line;
-    if (cells.size() == 12 && cells[0] != "job") last[cells[2]] = std::move(cells);
+    EXPECT_EQ(cells.size(), 15u) << line;
+    if (cells.size() == 15 && cells[0] != "job") last[cells[2]] = std::move(cells);
   }
   return last;
 }
