@@ -119,7 +119,7 @@ TEST_F(ScaleTest, GroupsComeAndGo) {
 // differs from the next by a third of a point. The single group at the beginning makes more steps with as much data,
 // which does the center good.
 TEST_F(ScaleTest, IsAsGoodAsTwoGroupsThroughout) {
-  constexpr int kSeeds = 3;
+  constexpr int kSeeds = 2;
   ASSERT_NO_FATAL_FAILURE(Begin(kManySamples, kFaint));
   double changed = 0;
   double steady = 0;
