@@ -35,12 +35,12 @@ averaging: {{rule: elastic, interval: 16}}
 
 
 class Watch:
-    """Follows a job. `seen` is the last status, with the time at which it came; `steps` says which steps came when."""
+    """Follows a job. `seen` is the last status, with the time at which it came; `moved` says for each group when a status first had its present step."""
 
     def __init__(self, cluster, job_id):
         command = cluster.network.command(0, [str(cluster.programs / "hooke"), "watch", job_id, "--output=json", f"--coordinator={cluster.address}"])
         self.process = subprocess.Popen(command, env=cluster.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.lock, self.seen = threading.Lock(), (0.0, None)
+        self.lock, self.seen, self.moved = threading.Lock(), (0.0, None), {}
         self.thread = threading.Thread(target=self.follow, daemon=True)
         self.thread.start()
 
@@ -50,6 +50,10 @@ class Watch:
             if "groups" in status:
                 with self.lock:
                     self.seen = (time.monotonic(), status)
+                    for number, group in enumerate(status["groups"]):
+                        step = (group["progress"] or {}).get("step", 0)
+                        if self.moved.get(number, (0, None))[1] != step:
+                            self.moved[number] = (self.seen[0], step)
 
     def group(self, number):
         """Returns (time, incarnation, step, worker) of a group as it was last seen; step 0: it has made none in this start."""
@@ -62,6 +66,12 @@ class Watch:
         group = status["groups"][number]
         running = group["state"] == "running"
         return when, group["incarnation"], int((group["progress"] or {}).get("step", 0)) if running else 0, group["worker"]
+
+    def at_last_step(self, number):
+        """Like group(), with the time at which the group's last step came. Groups report at different times, so only such times belong to steps."""
+        _, *group = self.group(number)
+        with self.lock:
+            return (self.moved[number][0], *group)
 
     def end(self):
         self.process.kill()
@@ -95,9 +105,9 @@ class Trial:
     def __init__(self, watch):
         self.watch = watch
         wait_for("both groups train", lambda: all(watch.group(number)[2] >= 20 for number in (0, 1)))
-        first = [watch.group(number) for number in (0, 1)]
+        first = [watch.at_last_step(number) for number in (0, 1)]
         wait_for("the usual rate", lambda: watch.group(0)[0] - first[0][0] >= USUAL_SECONDS)
-        self.before = [watch.group(number) for number in (0, 1)]
+        self.before = [watch.at_last_step(number) for number in (0, 1)]
         if any(now[1] != then[1] for now, then in zip(self.before, first)):
             raise SystemExit("FAILED: a group has started again by itself")
         self.usual = [rate_between(then, now) for now, then in zip(self.before, first)]
@@ -117,13 +127,13 @@ class Trial:
         """Returns the seconds that group 0 has lost once `seconds` have passed, and the other group's part of its rate: `others`, or until then."""
         wait_for("time", lambda: self.watch.group(0)[0] - self.failed_at >= seconds)
         others = self.others() if others is None else others
-        after = self.watch.group(0)
+        after = self.watch.at_last_step(0)
         if after[1] != self.before[0][1]:
             return after[0] - self.failed_at, others
         return lost_seconds(self.before[0], after, self.usual[0]), others
 
     def others(self):
-        after = self.watch.group(1)
+        after = self.watch.at_last_step(1)
         return rate_between(self.before[1], after) / self.usual[1] if after[1] == self.before[1][1] else 0.0
 
 
