@@ -46,6 +46,7 @@ std::vector<std::string> Read(absl::string_view file) {
     EXPECT_TRUE(event.ParseFromString(std::string(data)));
     std::string line = absl::StrFormat("%.3f %d %s", event.wall_time(), event.step(), event.file_version());
     for (const event_file::Summary::Value& value : event.summary().value()) {
+      EXPECT_TRUE(value.has_simple_value()) << value.tag();
       absl::StrAppend(&line, " ", value.tag(), "=", value.simple_value());
     }
     lines.push_back(line);
