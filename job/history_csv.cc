@@ -24,6 +24,10 @@ std::string Field(absl::string_view text) {
 
 }  // namespace
 
+bool HasTimes(const v1::HistoryPoint& point) {
+  return point.computing_ms() + point.collectives_ms() + point.exchanging_ms() > 0;
+}
+
 std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPoint>& points) {
   std::string csv =
       "job,series,group,time_unix_ms,step,epoch,loss,samples_per_s,exchange_ms,accuracy_fraction,center_distance,"
@@ -39,9 +43,8 @@ std::string HistoryCsv(absl::string_view job_id, const std::vector<v1::HistoryPo
                     group ? "" : NumberText(point.accuracy()), ",");
     absl::StrAppend(&csv, point.has_center_distance() ? NumberText(point.center_distance()) : "", ",",
                     point.has_staleness() ? NumberText(point.staleness()) : "");
-    const bool timed = point.computing_ms() + point.collectives_ms() + point.exchanging_ms() > 0;
     for (const uint64_t ms : {point.computing_ms(), point.collectives_ms(), point.exchanging_ms()}) {
-      absl::StrAppend(&csv, ",", timed ? NumberText(static_cast<double>(ms) / 1000) : "");
+      absl::StrAppend(&csv, ",", HasTimes(point) ? NumberText(static_cast<double>(ms) / 1000) : "");
     }
     absl::StrAppend(&csv, "\r\n");
   }

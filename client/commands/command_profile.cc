@@ -115,11 +115,7 @@ absl::StatusOr<std::vector<ServerExchanges>> ReadServers(const Invocation& invoc
   options.job_id = job_id;
   options.servers.assign(job->servers().begin(), job->servers().end());
   options.token = *std::move(token);
-  std::vector<absl::StatusOr<v1::ReadExchangesResponse>> answers = ReadExchanges(options);
-  std::vector<ServerExchanges> servers;
-  servers.reserve(answers.size());
-  for (size_t i = 0; i < answers.size(); ++i) servers.push_back({options.servers[i], std::move(answers[i])});
-  return servers;
+  return ReadExchanges(options);
 }
 
 std::string TraceText(const std::string& path, const Trace& trace) {

@@ -1,20 +1,18 @@
 #include "client/history/time_shares.h"
 
+#include "job/history_csv.h"
+
 namespace hooke {
 namespace {
 
 // A report may be on its way for half a second, so less than this between two points is no time that was lost.
 constexpr double kRestLeastMs = 1000;
 
-bool IsKnown(const v1::HistoryPoint& point) {
-  return point.computing_ms() + point.collectives_ms() + point.exchanging_ms() > 0;
-}
-
 }  // namespace
 
 // server/dashboard/web/shares.js computes the same for the web page.
 std::optional<TimeShares> TimeSharesBetween(const v1::HistoryPoint* before, const v1::HistoryPoint& point) {
-  if (!IsKnown(point) || (before != nullptr && !IsKnown(*before))) return std::nullopt;
+  if (!HasTimes(point) || (before != nullptr && !HasTimes(*before))) return std::nullopt;
   const bool is_new = before == nullptr || point.computing_ms() < before->computing_ms() ||
                       point.collectives_ms() < before->collectives_ms() ||
                       point.exchanging_ms() < before->exchanging_ms();

@@ -7,21 +7,14 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"
+#include "wire/calls/server_exchanges.h"
 
 namespace hooke {
-
-// What a job's server has answered to ReadExchanges, or why it has not.
-struct ServerExchanges {
-  std::string address;
-  absl::StatusOr<v1::ReadExchangesResponse> answer;
-};
 
 struct PlacedEvent {
   uint32_t group = 0;
@@ -51,7 +44,7 @@ struct CommonClock {
   int64_t error_ns = 0;                  // Events of two machines may be off by this much at most; 0 with one machine.
 };
 
-// What is placed points into `ranks` and `servers`.
+// The events and exchanges of the result point into `ranks` and `servers`.
 CommonClock PlaceEvents(absl::Span<const v1::ReadProfileResponse> ranks,
                         absl::Span<const ServerExchanges> servers = {});
 

@@ -217,9 +217,11 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
     node.set_disk_centers(server.disk_centers);
     node.set_disk_bytes(server.disk_bytes);
     node.set_cores(server.cores);
-    // What a silent server told last would look like the present.
-    if (node.alive()) *node.mutable_exchanges() = server.exchanges;
-    if (node.alive()) node.set_snapshot_age_seconds(server.snapshot_age_seconds);
+    // Of a silent server the present figures are not known.
+    if (node.alive()) {
+      *node.mutable_exchanges() = server.exchanges;
+      node.set_snapshot_age_seconds(server.snapshot_age_seconds);
+    }
   }
   for (const auto& [instance, server] : refused_servers_) {
     v1::NodeStatus& node = nodes.emplace_back();

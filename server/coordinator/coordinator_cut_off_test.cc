@@ -53,6 +53,22 @@ class CutOffTest : public CoordinatorFixture {
     return std::any_of(nodes.begin(), nodes.end(), [&](const v1::NodeStatus& node) { return node.name() == worker; });
   }
 
+  // Both workers come back, one half a second after the other. Each goes on with its group, and no group starts again.
+  void BackOneAfterAnother() {
+    Back(w1_);
+    Pass(absl::Milliseconds(500), {&w1_});
+    EXPECT_EQ(State(1), v1::GROUP_STATE_RUNNING);
+    EXPECT_EQ(Status(id_).groups(0).reason(),
+              "worker w1 is back, and worker w2, which may still run the group, has 5s to come back, too");
+    Back(w2_);
+    Pass(absl::Seconds(20), {&w1_, &w2_});
+    EXPECT_EQ(State(0), v1::GROUP_STATE_RUNNING);
+    EXPECT_EQ(w1_.started().size(), 1u);
+    EXPECT_EQ(w2_.started().size(), 1u);
+    EXPECT_THAT(w1_.stop_reasons(), IsEmpty());
+    EXPECT_THAT(w2_.stop_reasons(), IsEmpty());
+  }
+
   v1::GroupState State(int group) { return Status(id_).groups(group).state(); }
 
   FakeWorker w1_{"w1", 4}, w2_{"w2", 2};
@@ -63,18 +79,7 @@ class CutOffTest : public CoordinatorFixture {
 // started again, although the first one has room for the group of the second.
 TEST_F(CutOffTest, NothingStartsTwiceWhenWorkersComeBackOneAfterAnother) {
   CutOffBoth();
-  Back(w1_);
-  Pass(absl::Milliseconds(500), {&w1_});
-  EXPECT_EQ(State(1), v1::GROUP_STATE_RUNNING);
-  EXPECT_EQ(Status(id_).groups(0).reason(),
-            "worker w1 is back, and worker w2, which may still run the group, has 5s to come back, too");
-  Back(w2_);
-  Pass(absl::Seconds(20), {&w1_, &w2_});
-  EXPECT_EQ(State(0), v1::GROUP_STATE_RUNNING);
-  EXPECT_EQ(w1_.started().size(), 1u);
-  EXPECT_EQ(w2_.started().size(), 1u);
-  EXPECT_THAT(w1_.stop_reasons(), IsEmpty());
-  EXPECT_THAT(w2_.stop_reasons(), IsEmpty());
+  BackOneAfterAnother();
   EXPECT_THAT(Log(id_), HasSubstr("worker w2 is back, and with it group 0 (start 1)"));
   w2_.Progress({id_, 0, 1}, 30, now_);
   w2_.End({id_, 0, 1}, absl::OkStatus(), now_);
@@ -121,18 +126,7 @@ TEST_F(CutOffTest, NothingStartsTwiceAfterAnHourAway) {
   ASSERT_FALSE(Knows("w1") || Knows("w2"));
   ASSERT_EQ(State(0), v1::GROUP_STATE_WAITING);
   ASSERT_EQ(State(1), v1::GROUP_STATE_WAITING);
-  Back(w1_);
-  Pass(absl::Milliseconds(500), {&w1_});
-  EXPECT_EQ(State(1), v1::GROUP_STATE_RUNNING);
-  EXPECT_EQ(Status(id_).groups(0).reason(),
-            "worker w1 is back, and worker w2, which may still run the group, has 5s to come back, too");
-  Back(w2_);
-  Pass(absl::Seconds(20), {&w1_, &w2_});
-  EXPECT_EQ(State(0), v1::GROUP_STATE_RUNNING);
-  EXPECT_EQ(w1_.started().size(), 1u);
-  EXPECT_EQ(w2_.started().size(), 1u);
-  EXPECT_THAT(w1_.stop_reasons(), IsEmpty());
-  EXPECT_THAT(w2_.stop_reasons(), IsEmpty());
+  BackOneAfterAnother();
   w2_.Progress({id_, 0, 1}, 30, now_);
   w2_.End({id_, 0, 1}, absl::OkStatus(), now_);
   EXPECT_EQ(State(0), v1::GROUP_STATE_FINISHED);

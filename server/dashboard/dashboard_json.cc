@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "job/history_csv.h"
 #include "server/dashboard/round_text.h"
 
 namespace hooke {
@@ -85,7 +86,7 @@ std::string HistoryJson(const std::vector<v1::HistoryPoint>& points) {
       series["exchange_ms"].push_back(point.has_exchange_ms() ? Finite(point.exchange_ms()) : nullptr);
       series["center_distance"].push_back(point.has_center_distance() ? Finite(point.center_distance()) : nullptr);
       series["staleness"].push_back(point.has_staleness() ? Finite(point.staleness()) : nullptr);
-      const bool timed = point.computing_ms() + point.collectives_ms() + point.exchanging_ms() > 0;
+      const bool timed = HasTimes(point);
       const auto known = [timed](uint64_t ms) { return timed ? nlohmann::json(ms) : nlohmann::json(nullptr); };
       series["computing_ms"].push_back(known(point.computing_ms()));
       series["collectives_ms"].push_back(known(point.collectives_ms()));

@@ -45,11 +45,7 @@ std::vector<ServerExchanges> ReadServers(const v1::JobStatus& job, const PageTra
   reads.servers.assign(job.servers().begin(), job.servers().end());
   reads.token = options.token;
   reads.timeout = options.server_timeout;
-  std::vector<absl::StatusOr<v1::ReadExchangesResponse>> answers = ReadExchanges(reads);
-  std::vector<ServerExchanges> servers;
-  servers.reserve(answers.size());
-  for (size_t i = 0; i < answers.size(); ++i) servers.push_back({reads.servers[i], std::move(answers[i])});
-  return servers;
+  return ReadExchanges(reads);
 }
 
 }  // namespace

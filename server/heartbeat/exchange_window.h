@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_HEARTBEAT_EXCHANGE_WINDOW_H_
 #define HOOKE_SERVER_HEARTBEAT_EXCHANGE_WINDOW_H_
 
-// What a server has answered to groups over the last seconds, from the counts of its shards. Pure: the caller passes
-// the clock.
+// Works out how much a server has answered to groups over the last seconds, and how fast, from the counts of its
+// shards. Pure: the caller passes the time.
 
 #include <cstdint>
 #include <deque>
@@ -33,7 +33,7 @@ class ExchangeWindow {
   v1::ExchangeFigures Add(absl::Time now, const ParameterFigures& figures);
 
  private:
-  // What was answered since the first call.
+  // Counts of the answers from the first call up to `at`.
   struct Totals {
     absl::Time at;
     std::vector<uint64_t> answers;

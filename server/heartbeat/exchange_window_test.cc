@@ -42,7 +42,7 @@ TEST(AnswerQuantileTest, IsInterpolatedInsideItsBucket) {
   EXPECT_DOUBLE_EQ(AnswerQuantile(answers, 1), 0.005);
 }
 
-// What took longer than the largest bound is at least that long. Nobody knows how much longer.
+// An answer that took longer than the largest bound counts as long as that bound. How much longer it took is not known.
 TEST(AnswerQuantileTest, ThereIsNoBoundBeyondTheLast) {
   std::vector<uint64_t> answers(kBuckets);
   answers[kBuckets - 1] = 3;

@@ -4,12 +4,11 @@
 // The heartbeats of a server. Once a second the server tells the coordinator that it lives and which jobs it holds. The
 // coordinator answers which of these jobs have ended. The server then seals their centers (ParameterServer::Seal). The
 // coordinator also answers which of the jobs were forgotten. The server then frees their centers
-// (ParameterServer::Forget). It frees a center for no other reason. The answer has the coordinator's time, too
-// (ParameterServer::MeasureClock). The coordinator also names jobs whose number of
+// (ParameterServer::Forget). It frees a center for no other reason. The coordinator also names jobs whose number of
 // groups changes. The server ends their generations (ParameterServer::EndGeneration), and at once sends another
-// heartbeat, which says how far the groups had come. If the coordinator places nothing on this server,
-// the answer says why, and the server logs the reason. If the coordinator refuses the server's token, the server logs
-// that once.
+// heartbeat, which says how far the groups had come. The answer has the coordinator's time, too
+// (ParameterServer::MeasureClock). If the coordinator places nothing on this server, the answer says why, and the
+// server logs the reason. If the coordinator refuses the server's token, the server logs that once.
 
 #include <grpcpp/grpcpp.h>
 

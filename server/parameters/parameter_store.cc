@@ -157,6 +157,11 @@ absl::StatusOr<std::shared_ptr<const ServedExchanges>> ParameterStore::ServedOf(
       absl::StrCat("this server has no exchanges of job ", job_id, " in memory: it has ended, or none were here"));
 }
 
+void ParameterStore::DropServed(absl::string_view job_id) {
+  const auto of_job = [job_id](const auto& sealed) { return sealed.first == job_id; };
+  sealed_served_.erase(std::remove_if(sealed_served_.begin(), sealed_served_.end(), of_job), sealed_served_.end());
+}
+
 void ParameterStore::StopWaiting() {
   std::vector<std::shared_ptr<Shard>> shards;
   {
@@ -203,12 +208,8 @@ absl::Status ParameterStore::SealClaimed(const std::string& job_id, Job& job) {
     job.key = shard->plan().job.job_key();
     job.shard = nullptr;
     job.sealed = initialized;
-    if (initialized) {
-      sealed_served_.erase(std::remove_if(sealed_served_.begin(), sealed_served_.end(),
-                                          [&job_id](const auto& served) { return served.first == job_id; }),
-                           sealed_served_.end());
-      sealed_served_.emplace_back(job_id, shard->served());
-    }
+    DropServed(job_id);
+    if (initialized) sealed_served_.emplace_back(job_id, shard->served());
     if (sealed_served_.size() > kSealedServedMax) sealed_served_.pop_front();
     if (!initialized) jobs_.erase(job_id);  // The center has no values, so there is nothing to keep.
   }
@@ -255,8 +256,7 @@ absl::Status ParameterStore::Forget(const std::string& job_id, absl::string_view
     job->unloaded = false;
     job->shard = nullptr;
     jobs_.erase(job_id);
-    const auto of_job = [&job_id](const auto& sealed) { return sealed.first == job_id; };
-    sealed_served_.erase(std::remove_if(sealed_served_.begin(), sealed_served_.end(), of_job), sealed_served_.end());
+    DropServed(job_id);
   }
   shard.reset();
   TellDropped();

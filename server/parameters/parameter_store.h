@@ -197,6 +197,8 @@ class ParameterStore {
   absl::Status NoRoom(absl::string_view job_id, const absl::Status& why) const;
   std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id,
                                                const std::vector<uint64_t>& generations) const;
+  // Drops the last exchanges of a sealed job, if there are some.
+  void DropServed(absl::string_view job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);
   // Has the center go on in the generation of `plan`. Returns the job's shard, which may be of a later generation
   // still, if another group has begun that meanwhile. After an error all is as before.
@@ -226,7 +228,7 @@ class ParameterStore {
   uint64_t center_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t snapshots_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t snapshot_failures_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the jobs that were sealed last, by job id, the last one at the end.
+  // The exchanges of the jobs that were sealed last, with their ids. The job that was sealed last is at the end.
   std::deque<std::pair<std::string, std::shared_ptr<const ServedExchanges>>> sealed_served_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;  // Set by StopWaiting; new shards get it, too.
   absl::Mutex dropped_mutex_;

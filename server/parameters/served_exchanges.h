@@ -71,7 +71,7 @@ class ServedExchanges {
   // Row number n, from 0, is at n % rows_max_.
   std::vector<ServedRow> rows_ ABSL_GUARDED_BY(mutex_);
   uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // Rows that have begun.
-  // By group and rank: the number of the row that began last, also of ranks whose rows the ring has no more.
+  // The number of each rank's last row, keyed by group and rank. The ring may have lost that row.
   absl::flat_hash_map<uint64_t, uint64_t> last_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -33,7 +33,7 @@ absl::StatusOr<v1::ReadExchangesResponse> AnswerOf(Call& call) {
 
 }  // namespace
 
-std::vector<absl::StatusOr<v1::ReadExchangesResponse>> ReadExchanges(const ExchangeReadsOptions& options) {
+std::vector<ServerExchanges> ReadExchanges(const ExchangeReadsOptions& options) {
   v1::ReadExchangesRequest request;
   request.set_job_id(options.job_id);
   // Monotonic, so that it does not move with the machine's clock.
@@ -55,10 +55,10 @@ std::vector<absl::StatusOr<v1::ReadExchangesResponse>> ReadExchanges(const Excha
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  std::vector<absl::StatusOr<v1::ReadExchangesResponse>> answers;
-  answers.reserve(calls.size());
-  for (const std::unique_ptr<Call>& call : calls) answers.push_back(AnswerOf(*call));
-  return answers;
+  std::vector<ServerExchanges> servers;
+  servers.reserve(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) servers.push_back({options.servers[i], AnswerOf(*calls[i])});
+  return servers;
 }
 
 }  // namespace hooke

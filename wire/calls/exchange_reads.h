@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/parameter_server.pb.h"
+#include "wire/calls/server_exchanges.h"
 #include "wire/cluster_token.h"
 
 namespace hooke {
@@ -23,7 +22,7 @@ struct ExchangeReadsOptions {
 // Asks all servers at once, and returns an answer for each, in their order, after `timeout` at the latest.
 // DEADLINE_EXCEEDED: the server has not answered. UNAVAILABLE: it cannot be reached. UNIMPLEMENTED: it is of an older
 // version. NOT_FOUND: it has no exchanges of the job in memory. Any other code comes from the server, too.
-std::vector<absl::StatusOr<v1::ReadExchangesResponse>> ReadExchanges(const ExchangeReadsOptions& options);
+std::vector<ServerExchanges> ReadExchanges(const ExchangeReadsOptions& options);
 
 }  // namespace hooke
 

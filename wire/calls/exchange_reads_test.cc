@@ -39,22 +39,24 @@ TEST(ExchangeReadsTest, AnswersInOrderAndInTime) {
                      four.address(), five.address(), six.address()};
   options.timeout = absl::Seconds(4);
   const absl::Time begin = SteadyTime();
-  const std::vector<absl::StatusOr<v1::ReadExchangesResponse>> read = ReadExchanges(options);
+  const std::vector<ServerExchanges> read = ReadExchanges(options);
   const absl::Duration took = SteadyTime() - begin;
   EXPECT_GE(took, absl::Milliseconds(3900));  // Two servers hang, at the same time.
   EXPECT_LT(took, absl::Milliseconds(7900));
   ASSERT_EQ(read.size(), options.servers.size());
+  for (size_t i = 0; i < read.size(); ++i) EXPECT_EQ(read[i].address, options.servers[i]);
   for (const size_t answered : {0, 5}) {
-    ASSERT_TRUE(read[answered].ok()) << read[answered].status();
-    EXPECT_EQ(read[answered]->exchanges(0).sequence(), 7u);
-    EXPECT_EQ(read[answered]->machine(), "job-1");
+    const auto& answer = read[answered].answer;
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->exchanges(0).sequence(), 7u);
+    EXPECT_EQ(answer->machine(), "job-1");
   }
-  EXPECT_EQ(read[1].status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_EQ(read[2].status().code(), absl::StatusCode::kUnimplemented);
-  EXPECT_EQ(read[3].status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(read[3].status().message()), HasSubstr("cannot be reached: Connection refused"));
-  EXPECT_EQ(read[4].status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(read[6].status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(read[1].answer.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(read[2].answer.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(read[3].answer.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(read[3].answer.status().message()), HasSubstr("cannot be reached: Connection refused"));
+  EXPECT_EQ(read[4].answer.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(read[6].answer.status().code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 // A job that has no servers has no answers.

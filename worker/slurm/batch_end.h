@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-// What is known of a batch job that has ended.
+// A batch job that has ended, as far as the site knows it.
 struct BatchEnd {
   std::string id = {};           // Slurm's number: "4211".
   std::string state = {};        // Slurm's word: "TIMEOUT". Empty: Slurm has not said it.
@@ -30,7 +30,7 @@ std::string EndText(const BatchEnd& end);
 // no more, so a group that waits for its next batch job shows how the last one ended. For one thread.
 class EndNotes {
  public:
-  // Of several texts about a job, it keeps the newest three.
+  // Adds a text about the job. If there are more than three, the oldest goes.
   void Add(const std::string& job_id, const std::string& text, absl::Duration now);
   // Drops the texts that are of no more interest. `waiting` has the jobs with groups that wait now.
   void Next(const std::set<std::string>& waiting, absl::Duration now);

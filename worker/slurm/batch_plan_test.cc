@@ -51,6 +51,14 @@ class BatchPlanTest : public testing::Test {
     worker.set_slots(slots);
     worker.set_slots_used(used);
   }
+  // The batch job runs, and all its `slots` are taken: no group of its job waits any more. The plan looks once.
+  void RunAll(const std::string& id, uint32_t slots) {
+    slurm_[id].state = State::kRuns;
+    const std::string job_id = slurm_[id].job_id;
+    Join(id, job_id, slots, slots);
+    Wait(job_id, {});
+    Turn();
+  }
   // Lets the plan look once, and obeys it. Returns what it did, as "submit a-1 4", "end 7", "end 7 gently", "lost 7",
   // "gone 7".
   std::vector<std::string> Turn() {
@@ -157,10 +165,7 @@ TEST_F(BatchPlanTest, ABatchJobServesTheNextGroup) {
 TEST_F(BatchPlanTest, TheEndOfABatchJobIsTold) {
   Wait("a-1", {2});
   Turn();
-  slurm_["1"].state = State::kRuns;
-  Join("1", "a-1", 2, 2);
-  Wait("a-1", {});
-  Turn();
+  RunAll("1", 2);
   Gone("1");
   EXPECT_THAT(Turn(), ElementsAre("gone 1"));
   // The coordinator gives the silent workers a lease. Only then the group waits.
@@ -171,10 +176,7 @@ TEST_F(BatchPlanTest, TheEndOfABatchJobIsTold) {
   now_ += absl::Hours(3);
   Turn();
   EXPECT_EQ(Note("a-1"), "Slurm job 1 ended: TIMEOUT; Slurm job 2 waits: Priority");
-  slurm_["2"].state = State::kRuns;
-  Join("2", "a-1", 2, 2);
-  Wait("a-1", {});
-  Turn();
+  RunAll("2", 2);
   EXPECT_EQ(Note("a-1"), "");
   ended_ = {"a-1"};
   EXPECT_THAT(Turn(), ElementsAre("end 2 gently"));
@@ -185,10 +187,7 @@ TEST_F(BatchPlanTest, TheEndOfABatchJobIsTold) {
 TEST_F(BatchPlanTest, SilentWorkersAreReplaced) {
   Wait("a-1", {2});
   Turn();
-  slurm_["1"].state = State::kRuns;
-  Join("1", "a-1", 2, 2);
-  Wait("a-1", {});
-  Turn();
+  RunAll("1", 2);
   workers_["a-1"].clear();
   Wait("a-1", {2});
   EXPECT_THAT(Turn(), ElementsAre("submit a-1 2"));
@@ -223,10 +222,7 @@ TEST_F(BatchPlanTest, OnlyWaitingBatchJobsAreTakenBack) {
   Wait("a-1", {2});
   Wait("b-2", {1});
   Turn();
-  slurm_["2"].state = State::kRuns;
-  Join("2", "b-2", 1, 1);
-  Wait("b-2", {});
-  Turn();
+  RunAll("2", 1);
   waiting_.clear();
   workers_.clear();
   EXPECT_THAT(Turn(), ElementsAre("end 1"));
@@ -258,10 +254,7 @@ TEST_F(BatchPlanTest, RefusalsAreTriedAgain) {
   refused_.clear();
   now_ += absl::Minutes(10);
   EXPECT_THAT(Turn(), ElementsAre("submit a-1 1"));
-  slurm_["1"].state = State::kRuns;
-  Join("1", "a-1", 1, 1);
-  Wait("a-1", {});
-  Turn();
+  RunAll("1", 1);
   EXPECT_EQ(Note("a-1"), "");
 }
 
@@ -413,10 +406,7 @@ TEST_F(BatchPlanTest, TheSiteHasALimit) {
 TEST_F(BatchPlanTest, ARequeuedBatchJobServesAgain) {
   Wait("a-1", {2});
   Turn();
-  slurm_["1"].state = State::kRuns;
-  Join("1", "a-1", 2, 2);
-  Wait("a-1", {});
-  Turn();
+  RunAll("1", 2);
   slurm_["1"].state = State::kWaits;
   Wait("a-1", {2});
   EXPECT_THAT(Turn(), IsEmpty()) << "the coordinator still knows the workers of the first start";
