@@ -33,17 +33,19 @@ absl::Status Broken(absl::string_view doing) {
 // event, too.
 bool PollUntil(int descriptor, short events, absl::Time deadline) {
   while (true) {
-    const absl::Duration left = deadline - SteadyTime();
-    if (left <= absl::ZeroDuration()) return false;
+    // A thread that runs late still looks, because what it waits for may be there.
+    const absl::Duration left = std::max(deadline - SteadyTime(), absl::ZeroDuration());
     pollfd waiting = {descriptor, events, 0};
     const int64_t milliseconds = absl::ToInt64Milliseconds(absl::Ceil(std::min(left, kPollMax), absl::Milliseconds(1)));
     const int found = poll(&waiting, 1, static_cast<int>(milliseconds));
     if (found > 0 || (found < 0 && errno != EINTR)) return true;
+    if (left == absl::ZeroDuration()) return false;
   }
 }
 
 absl::Status AwaitConnection(int descriptor, absl::Time deadline, const std::function<bool()>& cancelled) {
-  while (!cancelled() && SteadyTime() < deadline) {
+  for (bool late = false; !late && !cancelled();) {
+    late = SteadyTime() >= deadline;
     if (!PollUntil(descriptor, POLLOUT, std::min(deadline, SteadyTime() + kConnectPoll))) continue;
     int error = 0;
     socklen_t length = sizeof error;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +31,29 @@ struct Pair {
   int raw = -1;  // The server's descriptor, for raw bytes.
   std::unique_ptr<FrameSocket> client;
   std::unique_ptr<FrameSocket> server;
+};
+
+// Listens at a port of loopback, and accepts nothing. One or two connections fit its queue.
+class Listener {
+ public:
+  Listener() : descriptor_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in own = {};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof own;
+    EXPECT_EQ(bind(descriptor_, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
+    EXPECT_EQ(listen(descriptor_, 0), 0);
+    EXPECT_EQ(getsockname(descriptor_, reinterpret_cast<sockaddr*>(&own), &length), 0);
+    port_ = ntohs(own.sin_port);
+  }
+  ~Listener() { close(descriptor_); }
+
+  int descriptor() const { return descriptor_; }
+  uint16_t port() const { return port_; }
+
+ private:
+  const int descriptor_;
+  uint16_t port_ = 0;
 };
 
 v1::Sender ExampleSender() {
@@ -78,22 +102,29 @@ TEST(FrameSocket, ShutdownEndsAWait) {
 // Connecting to a host that does not answer ends after the timeout. A listener that never accepts completes only the
 // one or two connections that fit its queue.
 TEST(FrameSocket, NobodyAnswers) {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in own = {};
-  own.sin_family = AF_INET;
-  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof own;
-  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&own), sizeof own), 0);
-  ASSERT_EQ(listen(listener, 0), 0);
-  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&own), &length), 0);
+  const Listener listener;
   absl::StatusOr<int> last = -1;
-  std::vector<int> open = {listener};
-  while (last.ok() && open.size() < 8) {
-    last = ConnectTcp("127.0.0.1", ntohs(own.sin_port), absl::Milliseconds(200), [] { return false; });
+  std::vector<int> open;
+  while (last.ok() && open.size() < 7) {
+    last = ConnectTcp("127.0.0.1", listener.port(), absl::Milliseconds(200), [] { return false; });
     if (last.ok()) open.push_back(*last);
   }
   EXPECT_EQ(last.status(), absl::UnavailableError("connecting: nobody answers"));
   for (const int descriptor : open) close(descriptor);
+}
+
+// A connection that is there counts, even if the thread looks only after its time is over.
+TEST(FrameSocket, LooksOnceMoreAfterItsTime) {
+  const Listener listener;
+  // Holds up the connecting until the listener has the connection.
+  const auto slow = [&listener] {
+    pollfd connected = {listener.descriptor(), POLLIN, 0};
+    EXPECT_EQ(poll(&connected, 1, static_cast<int>(absl::ToInt64Milliseconds(kPatience))), 1);
+    return false;
+  };
+  const absl::StatusOr<int> descriptor = ConnectTcp("127.0.0.1", listener.port(), absl::ZeroDuration(), slow);
+  EXPECT_TRUE(descriptor.ok()) << descriptor.status();
+  if (descriptor.ok()) close(*descriptor);
 }
 
 // If nobody listens, connecting fails at once or when it is cancelled.

@@ -16,8 +16,9 @@
 namespace hooke {
 namespace {
 
-// A host that stays silent for this long is probably behind a firewall that lets only gRPC's port through.
-constexpr absl::Duration kConnectTimeout = absl::Seconds(1);
+// A host that stays silent for this long is probably behind a firewall that lets only gRPC's port through. If the first
+// packet is lost, the kernel sends it again after one second (RFC 6298).
+constexpr absl::Duration kConnectTimeout = absl::Seconds(2);
 
 // Returns the host of an address: "::1" for "[::1]:7411".
 std::string HostOf(const std::string& address) {
