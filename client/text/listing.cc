@@ -291,11 +291,16 @@ ordered_json NodeToJson(const v1::NodeStatus& node) {
   for (const v1::NodeInterface& one : node.interfaces()) {
     interfaces.push_back({{"name", one.name()}, {"address", one.address()}, {"megabits", one.megabits()}});
   }
+  ordered_json groups = ordered_json::array();
+  for (const v1::NodeGroup& group : node.groups()) {
+    groups.push_back({{"job_id", group.job_id()}, {"group", group.group()}, {"ranks", group.ranks()}});
+  }
   return {{"name", node.name()},
           {"kind", LowerName(v1::NodeStatus::Kind_Name(node.kind()))},
           {"site", node.site()},
           {"slots", node.slots()},
           {"slots_used", node.slots_used()},
+          {"groups", groups},
           {"alive", node.alive()},
           {"last_heard_unix_ms", node.last_heard_unix_ms()},
           {"version", node.version()},

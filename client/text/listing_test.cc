@@ -112,6 +112,11 @@ TEST(ListingTest, NodesTable) {
               testing::AllOf(testing::HasSubstr("SLOTS     GPUS  VERSION"), testing::HasSubstr("-         -     0.1.0"),
                              testing::HasSubstr("2/4 used  8     0.1.0"), testing::HasSubstr("2/4 used  0     0.1.0")));
   EXPECT_EQ(NodeToJson(nodes.nodes(1))["gpus"], 8);
+  v1::NodeGroup& group = *nodes.mutable_nodes(1)->add_groups();
+  group.set_job_id("job-1");
+  group.set_group(3);
+  group.set_ranks(2);
+  EXPECT_EQ(NodeToJson(nodes.nodes(1))["groups"].dump(), R"([{"job_id":"job-1","group":3,"ranks":2}])");
   v1::ExchangeFigures& figures = *server.mutable_exchanges();
   figures.set_messages_per_second(4321.06);
   figures.set_received_bytes_per_second(12.3456e6);

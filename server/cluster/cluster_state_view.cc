@@ -256,6 +256,12 @@ v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
   node.set_avoided(AvoidedText(worker, now));
   node.set_only_job(Shortened(worker.only_job, 128));
   node.set_gpus(worker.gpus);
+  for (const auto& [key, ranks] : worker.occupants) {
+    v1::NodeGroup& group = *node.add_groups();
+    group.set_job_id(key.job_id);
+    group.set_group(key.group);
+    group.set_ranks(ranks);
+  }
   return node;
 }
 

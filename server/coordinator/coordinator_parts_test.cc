@@ -85,7 +85,10 @@ TEST_F(CoordinatorPartsTest, StartsInTwoPhasesAndEndsWhenAllPartsHave) {
   ASSERT_EQ(Status(id_).groups(0).parts_size(), 2);
   EXPECT_EQ(Status(id_).groups(0).parts(1).ShortDebugString(), "worker: \"b\" first_rank: 2 ranks: 2");
   for (const v1::NodeStatus& node : coordinator_->Nodes(now_)) {
-    EXPECT_EQ(node.slots_used(), node.kind() == v1::NodeStatus::WORKER ? 2u : 0u);
+    const bool worker = node.kind() == v1::NodeStatus::WORKER;
+    EXPECT_EQ(node.slots_used(), worker ? 2u : 0u);
+    ASSERT_EQ(node.groups_size(), worker ? 1 : 0);
+    if (worker) EXPECT_EQ(node.groups(0).ShortDebugString(), absl::StrCat("job_id: \"", id_, "\" ranks: 2"));
   }
   b_.End(key, absl::OkStatus(), now_);
   EXPECT_EQ(Status(id_).groups(0).state(), v1::GROUP_STATE_RUNNING);

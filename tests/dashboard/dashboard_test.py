@@ -461,6 +461,9 @@ class Dashboard(unittest.TestCase):
             p50, p99 = (float(re.fullmatch(r"(?:< )?([\d.]+) ms", text).group(1)) for text in row[3:])
             self.assertTrue(0 < p50 <= p99 < 60000, row)
         print("servers of a running job:", cells())
+        runs = "return [...document.querySelectorAll('[aria-label=Workers] tbody td:nth-child(6)')].map((cell) => cell.innerText)"
+        expected = [f"{job}: groups 0–1 (3 ranks)"]
+        polling.wait_for("what the worker runs", lambda: driver.execute_script(runs) == expected, SECONDS, lambda: str(driver.execute_script(runs)))
         said = self.hooke("nodes")
         self.assertEqual(len(re.findall(r"^server \S+ answers [\d.]+ messages/s, [\d.]+ MB/s in, [\d.]+ MB/s out, p50 <?[\d.]+ ms, p99 <?[\d.]+ ms$", said, re.MULTILINE)), 2, said)
         servers = [node for node in json.loads(self.hooke("nodes", "--output", "json"))["nodes"] if node["kind"] == "server"]

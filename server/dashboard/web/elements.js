@@ -136,6 +136,7 @@ function accuracy(row) {
   return row.accuracy === null ? "-" : `${(100 * row.accuracy).toFixed(2)} %`;
 }
 
-function jobLink(id) {
-  return h("a", { href: `#/jobs/${encodeURIComponent(id)}`, "data-key": id }, id);
+// `key` tells this link from others of the table.
+function jobLink(id, key = id) {
+  return h("a", { href: `#/jobs/${encodeURIComponent(id)}`, "data-key": key }, id);
 }

@@ -12,9 +12,29 @@ function exchangeTexts(figures) {
   return [number(figures.messages_per_second, 1), megabytes(figures.received_bytes_per_second), megabytes(figures.sent_bytes_per_second), ms(figures.median_ms), ms(figures.p99_ms)];
 }
 
+// Tells the groups of a worker, job by job: "job-3: groups 0–2, 5 (8 ranks)". Numbers in a row are joined.
+function groupsOf(node) {
+  const jobs = new Map();
+  for (const { job_id, group, ranks } of node.groups ?? []) {
+    const job = jobs.get(job_id) ?? { spans: [], ranks: 0 };
+    const last = job.spans.at(-1);
+    const number = group ?? 0;
+    if (last && number <= last[1] + 1) last[1] = number;
+    else job.spans.push([number, number]);
+    job.ranks += ranks;
+    jobs.set(job_id, job);
+  }
+  const lines = [...jobs].map(([id, { spans, ranks }]) => {
+    const numbers = spans.map(([first, last]) => (first === last ? String(first) : `${first}–${last}`)).join(", ");
+    const several = spans.length > 1 || spans[0][0] < spans[0][1];
+    return h("div", {}, jobLink(id, `${node.name} ${id}`), `: ${several ? "groups" : "group"} ${numbers} (${ranks} ${ranks === 1 ? "rank" : "ranks"})`);
+  });
+  return h("div", {}, ...lines);
+}
+
 function nodesPage() {
   document.title = "Nodes - Hooke";
-  const workers = table("Workers", [["worker"], ["state"], ["site"], ["slots", "number"], ["GPUs", "number"], ["MPI"], ["version"], ["remark"]]);
+  const workers = table("Workers", [["worker"], ["state"], ["site"], ["slots", "number"], ["GPUs", "number"], ["runs"], ["MPI"], ["version"], ["remark"]]);
   const serverColumns = [["server"], ["state"], ["centers", "number"], ["memory", "number"], ["on disk", "number"], ["snapshot", "number"], ["cores", "number"], ["messages/s", "number"], ["MB/s in", "number"], ["MB/s out", "number"], ["p50", "number"], ["p99", "number"], ["version"], ["remark"]];
   const servers = table("Servers", serverColumns);
   servers.element.classList.add("dense");
@@ -31,6 +51,7 @@ function nodesPage() {
       cell(node.site ?? ""),
       cell(`${node.slots_used ?? 0}/${node.slots ?? 0}`, "number"),
       cell(String(node.gpus ?? 0), "number"),
+      cell(groupsOf(node), "text"),
       cell(node.mpi ?? ""),
       cell(node.version ?? ""),
       cell([drained[node.drain], node.avoided].filter((text) => text).join("; "), "text"),
@@ -66,7 +87,7 @@ function nodesPage() {
       const answer = await get("api/nodes");
       const nodes = answer.nodes ?? [];
       workers.element.classList.toggle("without-gpus", !nodes.some((node) => node.gpus > 0));
-      fill(workers.body, nodes.filter((node) => node.kind === "WORKER").map(workerRow), 8, "No worker has joined: start one with hooke-worker.");
+      fill(workers.body, nodes.filter((node) => node.kind === "WORKER").map(workerRow), 9, "No worker has joined: start one with hooke-worker.");
       fill(servers.body, nodes.filter((node) => node.kind === "SERVER").map(serverRow), serverColumns.length, "none");
       fill(links.body, (answer.links ?? []).map(linkRow), 5, "No group has run on several workers.");
     },
