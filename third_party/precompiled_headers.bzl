@@ -38,12 +38,14 @@ def _precompiled_headers_impl(ctx):
     for header in ctx.attr.headers:
         includes += ["-include", header]
     options = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts
+    # gcc keeps the list of these headers only if it is told to write it (see -fpch-deps in .bazelrc).
+    lists_headers = ["-MD", "-MF", "/dev/null"]
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
         source_file = ctx.attr.last,
         output_file = out.path,
-        user_compile_flags = options + includes + ["-x", "c++-header"],
+        user_compile_flags = options + lists_headers + includes + ["-x", "c++-header"],
         quote_include_directories = depset([".", ctx.bin_dir.path]),
         use_pic = True,
     )
@@ -66,7 +68,8 @@ def _precompiled_headers_impl(ctx):
         progress_message = "Compiling the headers of {}".format(ctx.label),
     )
     return [CcInfo(compilation_context = cc_common.create_compilation_context(
-        headers = depset([out]),
+        # The compiler says that a source has read all of them.
+        headers = depset([out], transitive = [context.headers for context in contexts]),
         quote_includes = depset([out.dirname]),
     ))]
 
