@@ -94,12 +94,13 @@ function clock(ms) {
   return new Date(Number(ms)).toLocaleString();
 }
 
-function bytes(count) {
+// `plain`: whole numbers get no decimals.
+function bytes(count, plain = false) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = Number(count ?? 0);
   let unit = 0;
   for (; value >= 1024 && unit + 1 < units.length; ++unit) value /= 1024;
-  return `${unit ? value.toFixed(1) : value} ${units[unit]}`;
+  return `${unit && !(plain && Number.isInteger(value)) ? value.toFixed(1) : value} ${units[unit]}`;
 }
 
 function number(value, digits) {

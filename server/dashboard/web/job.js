@@ -171,10 +171,12 @@ function jobPage(id) {
   const logText = h("pre", { tabindex: "0", "aria-label": "Log", id: "log" });
   const keys = ["compute", "collective", "exchange"].map((kind) => h("span", { class: `key ${kind}` }, kind));
   const exportText = h("code", { id: "export" });
+  const profile = new Profile(id);
+  const trace = downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json");
   page.replaceChildren(
     h("h1", {}, id),
     about,
-    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), model, downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json"), said),
+    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), model, said),
     readOnly,
     h("p", { class: "quiet" }, "The model in a terminal: ", exportText),
     h("h2", {}, "Groups"),
@@ -182,6 +184,8 @@ function jobPage(id) {
     h("p", { class: "quiet" }, "Time spent in:", ...keys),
     h("h2", {}, "History ", axis),
     place,
+    h("h2", {}, "Profile ", trace),
+    profile.element,
     h("h2", {}, "What happened"),
     strip,
     eventList,
@@ -244,6 +248,7 @@ function jobPage(id) {
       if (!atEnd) charts.add(id, (await get(charts.historyPath(id))).series);
       atEnd = ended(answer.row);
       await log.update();
+      await profile.update(ended(answer.row));
     },
     leave() {
       charts.destroy();
