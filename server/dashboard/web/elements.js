@@ -40,8 +40,9 @@ function setRows(body, rows) {
   body.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
+// A column is its name, the class of its cells, and if it shows no name: what it is, for a screen reader.
 function table(caption, columns) {
-  const head = columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name));
+  const head = columns.map(([name, kind, label]) => h("th", { scope: "col", class: kind, "aria-label": label }, name));
   const body = h("tbody");
   const whole = h("table", { "aria-label": caption }, h("thead", {}, h("tr", {}, ...head)), body);
   return { body, element: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, whole) };
@@ -49,6 +50,24 @@ function table(caption, columns) {
 
 function cell(content, kind) {
   return h("td", { class: kind }, content);
+}
+
+// Hides an element or shows it. If it had the focus, what the reader goes on with gets it.
+function hide(element, hidden, next = page) {
+  const hadFocus = hidden && element.contains(document.activeElement);
+  element.hidden = hidden;
+  if (hadFocus) next.focus({ preventScroll: true });
+}
+
+// Does some work for a button, which until then does nothing else. It keeps the focus, as a disabled one would not.
+async function whileBusy(buttons, work) {
+  if (buttons.some((button) => button.hasAttribute("aria-disabled"))) return;
+  for (const button of buttons) button.setAttribute("aria-disabled", "true");
+  try {
+    await work();
+  } finally {
+    for (const button of buttons) button.removeAttribute("aria-disabled");
+  }
 }
 
 // ---- Texts ----
