@@ -635,19 +635,26 @@ def take_pictures(folder):
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
             for name, page, ready, height in (
                 ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 500),
-                ("job", "#/jobs/two-sizes-1", "document.querySelector('#log')?.textContent && document.querySelector('canvas')?.height", 1500),
+                ("job", "#/jobs/two-sizes-1", "document.querySelector('#profile tbody tr')?.checkVisibility() && !document.getElementById('chart-time').hidden", "profile"),
+                ("compare", "#/compare/two-sizes-1,two-sizes-2", "document.querySelectorAll('#chart-loss tbody tr').length === 4 && document.querySelectorAll('#chart-accuracy tbody tr').length === 2", "page"),
                 ("submit", "#/submit", "document.getElementById('job')", 1130),
                 ("nodes", "#/nodes", "[...document.querySelectorAll('[aria-label=Servers] tbody tr')].every((row) => row.cells[2]?.textContent.startsWith('1') && row.cells[10].textContent !== '-')", 760),
             ):
                 # Colors of charts are those of the moment when their page was made.
                 driver.get("about:blank")
-                driver.set_window_size(1280, height)
+                driver.set_window_size(1280, height if isinstance(height, int) else 1000)
                 driver.get(f"http://{Dashboard.address}/{page}")
                 wait = lambda script: polling.wait_for(page, lambda: driver.execute_script(f"return {script}"), SECONDS, lambda: "")
                 wait(ready)
                 if name == "submit":
                     driver.execute_script("document.getElementById('job').value = arguments[0]; document.getElementById('check').click()", faulty)
                     wait("document.getElementById('faults')")
+                if isinstance(height, str):
+                    # So high that this element is the last one.
+                    bottom = driver.execute_script("return Math.ceil(document.getElementById(arguments[0]).getBoundingClientRect().bottom + 20)", height)
+                    outer = driver.execute_script("return outerHeight - innerHeight")
+                    driver.set_window_size(1280, bottom + outer)
+                    wait(f"innerHeight === {bottom}")
                 driver.save_screenshot(str(folder.resolve() / f"dashboard-{name}-{scheme}.png"))
     finally:
         if driver:
