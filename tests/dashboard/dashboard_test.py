@@ -460,6 +460,9 @@ class Dashboard(cluster.Cluster):
         driver.execute_script("const real = get; get = async (path) => { const answer = await real(path); for (const node of answer.nodes ?? []) if (node.kind === 'WORKER') node.gpus = 8; return answer; }")
         shown = "return [...document.querySelectorAll('[aria-label=Workers] :is(th, td):nth-child(5)')].filter((cell) => cell.offsetParent !== null).map((cell) => cell.textContent)"
         polling.wait_for("the column", lambda: driver.execute_script(shown) == ["GPUs", "8"], SECONDS, lambda: str(driver.execute_script(shown)))
+        # In a narrow window its texts stay wide enough to be read. The table scrolls.
+        driver.set_window_size(600, 1000)
+        self.assertGreaterEqual(min(driver.execute_script("return [...document.querySelectorAll('[aria-label=Workers] td.text')].map((cell) => cell.offsetWidth)")), 130)
 
     def test_texts_of_jobs_stay_texts(self):
         bad = next(job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"] if job["state"] == "failed")
