@@ -13,6 +13,7 @@
 #include "server/dashboard/job_events.h"
 #include "server/dashboard/page_export.h"
 #include "server/dashboard/page_job.h"
+#include "server/dashboard/page_profile.h"
 #include "server/dashboard/page_trace.h"
 #include "server/dashboard/web_files.h"
 #include "wire/host_port.h"
@@ -76,6 +77,7 @@ class Api {
       : coordinator_(*coordinator),
         options_(options),
         exports_([this](const std::string& id) { return coordinator_.Status(id, InstantNow()); }, {options.token}),
+        profiles_(coordinator),
         traces_(coordinator, {options.token}) {}
 
   HttpAnswer Page() const { return Json(PageJson(action_key_, options_.coordinator, options_.read_only)); }
@@ -109,6 +111,8 @@ class Api {
     if (!points.ok()) return Refusal(points.status());
     return {HistoryCsv(request.rest, *points), "text/csv; charset=utf-8", 200};
   }
+
+  HttpAnswer Profile(const HttpRequest& request) { return JsonOr(profiles_.Make(request.rest)); }
 
   HttpAnswer Trace(const HttpRequest& request) {
     absl::StatusOr<HttpAnswer> trace = traces_.Make(request.rest);
@@ -224,6 +228,7 @@ class Api {
   const std::string action_key_ = RandomHex(4);
   const std::string start_ = RandomHex(2);
   PageExport exports_;
+  PageProfile profiles_;
   PageTrace traces_;
 };
 
@@ -274,6 +279,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> ServeDashboard(const DashboardOption
   read("/api/csv/*", &Api::Csv);
   read("/api/log/*", &Api::Log);
   read("/api/events/*", &Api::Events);
+  options.pages["/api/profile/*"] = [api](const HttpRequest& request) { return api->Profile(request); };
   options.pages["/api/trace/*"] = [api](const HttpRequest& request) { return api->Trace(request); };
   const auto act = [&](const std::string& path, HttpAnswer (Api::*answer)(const HttpRequest&) const) {
     options.actions[path] = [api, answer](const HttpRequest& request) { return ((*api).*answer)(request); };

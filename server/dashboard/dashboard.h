@@ -9,6 +9,7 @@
 //   /api/jobs/ID         a row and JobStatus (ViewJson); ?since=VERSION: without JobStatus if nothing has changed
 //   /api/history/ID      HistoryJson; ?since=T: only points after unix_ms T; ?points=N: about N at most, of 6,000
 //   /api/csv/ID          all points, as `hooke metrics ID --csv` prints them
+//   /api/profile/ID      ProfileJson: what collectives cost and where steps spend their time, or why that is not known
 //   /api/trace/ID        the trace, as `hooke profile ID --trace FILE` writes it; one at a time
 //   /api/log/ID          {"text", "next_offset"}: the last 256 KiB of the log; ?offset=N: the next 256 KiB from there
 //   /api/events/ID       EventsJson: what has happened to the job; ?offset=N: from there in its log

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "clocks/instant.h"
 #include "job/trace/profile_trace.h"
+#include "server/dashboard/read_profiles.h"
 #include "wire/calls/exchange_reads.h"
 
 namespace hooke {
@@ -15,29 +16,6 @@ namespace {
 constexpr size_t kPieceBytes = 256 << 10;
 
 using Ranks = std::vector<v1::ReadProfileResponse>;
-
-absl::StatusOr<Ranks> ReadProfiles(Coordinator& coordinator, const std::string& job_id) {
-  absl::StatusOr<std::vector<ProfileKey>> keys = coordinator.ListProfiles(job_id);
-  if (!keys.ok()) return keys.status();
-  Ranks ranks;
-  size_t bytes = 0;
-  for (const ProfileKey& key : *keys) {
-    absl::StatusOr<v1::RankProfile> profile = coordinator.ReadProfile(key);
-    if (absl::IsNotFound(profile.status())) continue;  // It was removed after ListProfiles, or cut short.
-    if (!profile.ok()) return profile.status();
-    bytes += profile->ByteSizeLong();
-    if (bytes > PageTrace::kProfileBytesMax) {
-      return absl::ResourceExhaustedError(absl::StrCat("the trace of ", keys->size(),
-                                                       " ranks is too large for this page; use `hooke profile ", job_id,
-                                                       " --trace FILE`"));
-    }
-    v1::ReadProfileResponse& rank = ranks.emplace_back();
-    rank.set_group(key.group);
-    rank.set_rank(key.rank);
-    *rank.mutable_profile() = *std::move(profile);
-  }
-  return ranks;
-}
 
 std::vector<ServerExchanges> ReadServers(const v1::JobStatus& job, const PageTraceOptions& options) {
   ExchangeReadsOptions reads;
@@ -75,7 +53,8 @@ absl::StatusOr<std::string> PageTrace::MakeAlone(const std::string& job_id) {
   if (!job.ok()) return job.status();
   const absl::StatusOr<v1::ReadStartsResponse> starts = coordinator_.Starts(job_id);
   if (!starts.ok()) return starts.status();
-  absl::StatusOr<Ranks> ranks = ReadProfiles(coordinator_, job_id);
+  absl::StatusOr<Ranks> ranks = ReadProfiles(
+      coordinator_, job_id, {kProfileBytesMax, "the trace", absl::StrCat("hooke profile ", job_id, " --trace FILE")});
   // Before the first profile the trace has the starts alone.
   if (absl::IsFailedPrecondition(ranks.status()) && !starts->starts().empty()) ranks = Ranks();
   if (!ranks.ok()) return ranks.status();

@@ -27,46 +27,20 @@ sys.dont_write_bytecode = True
 TREE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TREE / "deploy"), str(TREE / "tests/dashboard"), str(TREE / "tests/metrics")]
 import browser  # noqa: E402
+import cluster  # noqa: E402
 import polling  # noqa: E402
 import skips  # noqa: E402
 import time_shares  # noqa: E402
+from cluster import HOOKE, JOB, SCRIPT, SECONDS  # noqa: E402
 
-HOOKE = pathlib.Path("bin/hooke").resolve()
 PICTURES = pathlib.Path(sys.argv.pop()) if sys.argv[1:2] == ["--pictures"] and len(sys.argv) == 3 else None
-SECONDS = 200
-DATA = "/usr/share/datasets/fashion-mnist"
-JOB = f"""name: two-sizes
-model: mlp
-data: {{train: {DATA}/train, test: {DATA}/t10k}}
-train: {{epochs: 2, optimizer: {{name: sgd, learning_rate: 0.1, momentum: 0.9}}}}
-groups:
-  - {{ranks: 2}}
-  - {{batch_size: 32}}
-averaging: {{rule: elastic, interval: 16}}
-"""
-# Would change the page if it ran, wherever it came from.
-SCRIPT = "</script><script>document.title='run'</script><img src=x onerror=document.title='run'>"
 
 
 @unittest.skipIf(browser.MISSING, browser.MISSING)
-class Dashboard(unittest.TestCase):
+class Dashboard(cluster.Cluster):
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory(prefix="hooke-dashboard-", ignore_cleanup_errors=True)
-        cls.addClassCleanup(folder.cleanup)
-        cls.folder = pathlib.Path(folder.name)
-        cls.environment = dict(os.environ, HOME=folder.name, TZ="UTC")
-        for name in ("HOOKE_COORDINATOR", "HOOKE_TOKEN_FILE"):
-            cls.environment.pop(name, None)
-        log = cls.folder / "up.log"
-        with log.open("wb") as output:
-            up = subprocess.Popen([HOOKE, "up", "--workers=1", "--slots=3"], env=cls.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        cls.addClassCleanup(up.wait, SECONDS)
-        cls.addClassCleanup(up.send_signal, signal.SIGINT)
-        polling.wait_for("a cluster", lambda: "Ctrl-C here" in log.read_text(), SECONDS, lambda: "\n" + log.read_text())
-        cls.address = re.search(r"^dashboard +http://(\S+)/$", log.read_text(), re.MULTILINE).group(1)
-        (cls.folder / "job.yaml").write_text(JOB)
-        cls.hooke("submit", "job.yaml", "--watch")
+        super().setUpClass()
         if PICTURES is None:
             # A job whose command and output have markup in them, and that fails.
             program = f"import sys; print({SCRIPT!r}); sys.exit({SCRIPT!r})"
@@ -76,12 +50,6 @@ class Dashboard(unittest.TestCase):
             (cls.folder / "job.yaml").write_text(JOB.replace("epochs: 2", "epochs: 20"))
             cls.hooke("submit", "job.yaml")
             polling.wait_for("a second job that trains", lambda: "running" in cls.hooke("jobs"), SECONDS, lambda: "")
-
-    @classmethod
-    def hooke(cls, *arguments, fails=False):
-        result = subprocess.run([HOOKE, *arguments], env=cls.environment, capture_output=True, text=True, timeout=SECONDS, cwd=cls.folder)
-        assert (result.returncode != 0) == fails, result
-        return result.stdout
 
     @classmethod
     def browse(cls, page, *flags):
@@ -101,22 +69,6 @@ class Dashboard(unittest.TestCase):
         self.addCleanup(connection.close)
         connection.request(method, path, body, headers or {})
         return connection.getresponse()
-
-    def open(self, page):
-        """Opens a page in a browser that this test drives."""
-        driver = browser.start(tempfile.mkdtemp(dir=self.folder))
-        self.addCleanup(driver.quit)
-        driver.get(f"http://{self.address}/{page}")
-        return driver
-
-    def wait_for(self, driver, what, script, seconds=SECONDS):
-        """Waits until the script returns something, and returns it."""
-        found = []
-        polling.wait_for(what, lambda: found.append(driver.execute_script(script)) or found[-1], seconds, lambda: driver.execute_script("return document.body.innerText"))
-        return found[-1]
-
-    def jobs(self):
-        return [job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"]]
 
     def rows(self, dom):
         """Returns the cells' texts of each row of a table's body."""
@@ -245,6 +197,35 @@ class Dashboard(unittest.TestCase):
         servers = json.loads(self.hooke("jobs", "two-sizes-1", "--output", "json"))["servers"]
         self.assertEqual(at_servers, {f"server {address}" for address in servers})
         self.assertEqual(self.get("/api/trace/none-1").status, 404)
+
+    def test_the_profile_is_that_of_the_command(self):
+        expected = json.loads(self.hooke("profile", "two-sizes-1", "--steps", "--output", "json"))
+        self.assertEqual(json.load(self.get("/api/profile/two-sizes-1")), expected)
+        driver = self.open("#/jobs/two-sizes-1")
+        shown = "return [...document.querySelectorAll('table[aria-label=\"%s\"] tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
+        percent = lambda share: f"{100 * share:.1f} %"
+        steps = [
+            [f"group {one['group']}", f"{one['seconds']:.1f}", *(percent(one[f"{part}_share"]) for part in ("compute", "waiting", "collective", "exchange")), f"rank {one['last_rank']}, {percent(one['last_share'])}" if one["ranks"] > 1 else "-"]
+            for one in expected["steps"]
+        ]
+        self.assertEqual([row[0] for row in steps], ["group 0", "group 1"])
+        self.assertEqual(self.wait_for(driver, "the last steps", shown % "Time of the last steps"), steps)
+        # The command's own table has the same texts. Its sizes are joined by a hyphen.
+        table = [re.split(r"  +", line) for line in self.hooke("profile", "two-sizes-1").splitlines()[2:]]
+        self.assertGreater(len(table), 3)
+        sizes = [[cell.replace("\u2013", "-") for cell in row] for row in driver.execute_script(shown % "Collectives by size")]
+        for row, said in zip(sizes, table, strict=True):
+            self.assertEqual([row[0], row[2], row[4:7], row[8], row[9]], [said[0], said[2], said[4:7], said[8], said[9]])
+            self.assertEqual(["0" if row[1] == "0 B" else row[1], row[3], row[10].replace(", ", ",")], [said[1], said[3], said[10] if len(said) > 10 else ""])
+            self.assertEqual("-" if row[7] == "-" else float(row[7]), "-" if said[7] == "-" else float(said[7]))
+        self.assertIn(f"3 ranks of 2 groups, together {expected['all']['step_seconds']:.3g} s in steps", driver.execute_script("return document.getElementById('profile-about').textContent"))
+        self.assertEqual(driver.execute_script("return document.querySelector('#profile').previousElementSibling.innerText.replace(/\\s+/g, ' ').trim()"), "Profile Trace (ui.perfetto.dev)")
+
+        # A program that trains nothing has none.
+        none = next(job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"] if job["state"] == "failed")
+        driver.get(f"http://{self.address}/#/jobs/{none}")
+        self.wait_for(driver, "the reason", f"return document.getElementById('profile-about')?.textContent.startsWith('job {none} has no profile: it ended before its first steps')")
+        self.assertEqual(driver.execute_script("return document.querySelectorAll('#profile table').length - [...document.querySelectorAll('#profile table')].filter((t) => t.offsetParent === null).length"), 0)
 
     def test_downloads_the_model(self):
         self.hooke("export", "two-sizes-1", "expected.safetensors")
@@ -479,6 +460,9 @@ class Dashboard(unittest.TestCase):
         driver.execute_script("const real = get; get = async (path) => { const answer = await real(path); for (const node of answer.nodes ?? []) if (node.kind === 'WORKER') node.gpus = 8; return answer; }")
         shown = "return [...document.querySelectorAll('[aria-label=Workers] :is(th, td):nth-child(5)')].filter((cell) => cell.offsetParent !== null).map((cell) => cell.textContent)"
         polling.wait_for("the column", lambda: driver.execute_script(shown) == ["GPUs", "8"], SECONDS, lambda: str(driver.execute_script(shown)))
+        # In a narrow window its texts stay wide enough to be read. The table scrolls.
+        driver.set_window_size(600, 1000)
+        self.assertGreaterEqual(min(driver.execute_script("return [...document.querySelectorAll('[aria-label=Workers] td.text')].map((cell) => cell.offsetWidth)")), 130)
 
     def test_texts_of_jobs_stay_texts(self):
         bad = next(job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"] if job["state"] == "failed")
@@ -584,7 +568,7 @@ class ReadOnly(unittest.TestCase):
         self.addCleanup(driver.quit)
         visible = "return [...document.querySelectorAll('main button, main input[type=number]')].filter((b) => b.offsetParent !== null).map((b) => b.textContent)"
         body = lambda: driver.execute_script("return document.body.innerText")
-        for page, buttons in ((f"#/jobs/{job}", ["Points as CSV", "Whole log", "Trace (ui.perfetto.dev)", "Draw over time"]), ("#/submit", ["Check"])):
+        for page, buttons in ((f"#/jobs/{job}", ["Points as CSV", "Whole log", "Draw over time", "Trace (ui.perfetto.dev)"]), ("#/submit", ["Check"])):
             driver.get("about:blank")
             driver.get(f"http://{address}/{page}")
             polling.wait_for("the reason", lambda: "this page only shows" in body(), SECONDS, body)
@@ -654,19 +638,26 @@ def take_pictures(folder):
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
             for name, page, ready, height in (
                 ("jobs", "#/", "document.querySelectorAll('tbody tr').length >= 2", 500),
-                ("job", "#/jobs/two-sizes-1", "document.querySelector('#log')?.textContent && document.querySelector('canvas')?.height", 1500),
+                ("job", "#/jobs/two-sizes-1", "document.querySelector('#profile tbody tr')?.checkVisibility() && !document.getElementById('chart-time').hidden", "profile"),
+                ("compare", "#/compare/two-sizes-1,two-sizes-2", "document.querySelectorAll('#chart-loss tbody tr').length === 4 && document.querySelectorAll('#chart-accuracy tbody tr').length === 2", "page"),
                 ("submit", "#/submit", "document.getElementById('job')", 1130),
                 ("nodes", "#/nodes", "[...document.querySelectorAll('[aria-label=Servers] tbody tr')].every((row) => row.cells[2]?.textContent.startsWith('1') && row.cells[10].textContent !== '-')", 760),
             ):
                 # Colors of charts are those of the moment when their page was made.
                 driver.get("about:blank")
-                driver.set_window_size(1280, height)
+                driver.set_window_size(1280, height if isinstance(height, int) else 1000)
                 driver.get(f"http://{Dashboard.address}/{page}")
                 wait = lambda script: polling.wait_for(page, lambda: driver.execute_script(f"return {script}"), SECONDS, lambda: "")
                 wait(ready)
                 if name == "submit":
                     driver.execute_script("document.getElementById('job').value = arguments[0]; document.getElementById('check').click()", faulty)
                     wait("document.getElementById('faults')")
+                if isinstance(height, str):
+                    # So high that this element is the last one.
+                    bottom = driver.execute_script("return Math.ceil(document.getElementById(arguments[0]).getBoundingClientRect().bottom + 20)", height)
+                    outer = driver.execute_script("return outerHeight - innerHeight")
+                    driver.set_window_size(1280, bottom + outer)
+                    wait(f"innerHeight === {bottom}")
                 driver.save_screenshot(str(folder.resolve() / f"dashboard-{name}-{scheme}.png"))
     finally:
         if driver:

@@ -83,6 +83,13 @@ class History {
   }
 }
 
+// What a chart says to those who do not see it: its last values, of a few series.
+function chartText(chart, rows) {
+  const texts = rows.slice(0, LEGEND_GROUPS).map(({ cells: [series, step, value] }) => `${series.textContent} ${value.textContent} at step ${step.textContent}`);
+  const more = rows.length > LEGEND_GROUPS ? ` and ${rows.length - LEGEND_GROUPS} more` : "";
+  return `${chart.title}; last values: ${texts.join(", ")}${more}; the table below has them`;
+}
+
 // The charts of one job, in which each group has a color, or of several, in which each job has one.
 class JobCharts {
   constructor(place, ids) {
@@ -91,15 +98,15 @@ class JobCharts {
     this.histories = new Map(ids.map((id) => [id, new History()]));
     this.drawn = new Map();
     for (const chart of CHARTS) {
-      const canvas = h("canvas", { role: "img", "aria-label": `${chart.title}; the table below has the last values` });
+      const canvas = h("canvas", { role: "img", "aria-label": chart.title });
       const values = h("tbody");
-      const table = h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "series"), h("th", {}, "step"), h("th", {}, "last value"))), values);
+      const table = h("table", { "aria-label": `${chart.title}: last values` }, h("thead", {}, h("tr", {}, h("th", {}, "series"), h("th", {}, "step"), h("th", {}, "last value"))), values);
       const section = h(
         "section",
         { class: "chart", id: `chart-${chart.id}` },
         h("h3", {}, chart.title),
         h("div", { class: "canvas" }, canvas),
-        h("details", {}, h("summary", {}, "Values"), table),
+        h("details", {}, h("summary", { "aria-label": `Values: ${chart.title}` }, "Values"), table),
       );
       place.append(section);
       this.drawn.set(chart.id, { chart: this.make(canvas), values, section });
@@ -191,6 +198,7 @@ class JobCharts {
       drawn.options.scales.x.title.text = this.axis === "step" ? "step" : "minutes";
       const rows = lines.map((line) => this.lastValue(line, chart)).filter((row) => row !== null);
       values.replaceChildren(...rows);
+      drawn.canvas.setAttribute("aria-label", chartText(chart, rows));
       section.hidden = rows.length === 0;
       drawn.update("none");
     }

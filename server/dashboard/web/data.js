@@ -47,17 +47,15 @@ function download(name, parts, type) {
 function downloadButton(label, fetchParts, name, type) {
   const button = h("button", { type: "button" }, label);
   const said = h("span", { class: "bad", role: "status" });
-  button.addEventListener("click", async () => {
-    button.disabled = true;
+  const fetchIt = async () => {
     try {
       download(name, await fetchParts(), type);
       said.textContent = "";
     } catch (error) {
       said.textContent = ` ${error.message} `;
-    } finally {
-      button.disabled = false;
     }
-  });
+  };
+  button.addEventListener("click", () => whileBusy([button], fetchIt));
   return h("span", {}, button, said);
 }
 
@@ -66,8 +64,7 @@ function downloadButton(label, fetchParts, name, type) {
 function modelButton(id) {
   const button = h("button", { type: "button", id: "model" }, "Model (safetensors)");
   const said = h("span", { role: "status", id: "model-said" });
-  button.addEventListener("click", async () => {
-    button.disabled = true;
+  const fetchIt = async () => {
     said.className = "quiet";
     said.textContent = " asking the servers ... ";
     try {
@@ -77,10 +74,9 @@ function modelButton(id) {
     } catch (error) {
       said.className = "bad";
       said.textContent = ` ${error.message} `;
-    } finally {
-      button.disabled = false;
     }
-  });
+  };
+  button.addEventListener("click", () => whileBusy([button], fetchIt));
   return h("span", {}, button, said);
 }
 

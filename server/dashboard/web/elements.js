@@ -40,8 +40,9 @@ function setRows(body, rows) {
   body.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({ preventScroll: true });
 }
 
+// A column is its name, the class of its cells, and if it shows no name: what it is, for a screen reader.
 function table(caption, columns) {
-  const head = columns.map(([name, kind]) => h("th", { scope: "col", class: kind }, name));
+  const head = columns.map(([name, kind, label]) => h("th", { scope: "col", class: kind, "aria-label": label }, name));
   const body = h("tbody");
   const whole = h("table", { "aria-label": caption }, h("thead", {}, h("tr", {}, ...head)), body);
   return { body, element: h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, whole) };
@@ -49,6 +50,24 @@ function table(caption, columns) {
 
 function cell(content, kind) {
   return h("td", { class: kind }, content);
+}
+
+// Hides an element or shows it. If it had the focus, what the reader goes on with gets it.
+function hide(element, hidden, next = page) {
+  const hadFocus = hidden && element.contains(document.activeElement);
+  element.hidden = hidden;
+  if (hadFocus) next.focus({ preventScroll: true });
+}
+
+// Does some work for a button, which until then does nothing else. It keeps the focus, as a disabled one would not.
+async function whileBusy(buttons, work) {
+  if (buttons.some((button) => button.hasAttribute("aria-disabled"))) return;
+  for (const button of buttons) button.setAttribute("aria-disabled", "true");
+  try {
+    await work();
+  } finally {
+    for (const button of buttons) button.removeAttribute("aria-disabled");
+  }
 }
 
 // ---- Texts ----
@@ -94,12 +113,13 @@ function clock(ms) {
   return new Date(Number(ms)).toLocaleString();
 }
 
-function bytes(count) {
+// `plain`: whole numbers get no decimals.
+function bytes(count, plain = false) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = Number(count ?? 0);
   let unit = 0;
   for (; value >= 1024 && unit + 1 < units.length; ++unit) value /= 1024;
-  return `${unit ? value.toFixed(1) : value} ${units[unit]}`;
+  return `${unit && !(plain && Number.isInteger(value)) ? value.toFixed(1) : value} ${units[unit]}`;
 }
 
 function number(value, digits) {

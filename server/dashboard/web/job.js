@@ -43,7 +43,7 @@ function known(value, text, factor) {
 function whyText(group, bad, reason, held) {
   const text = bad ? h("span", {}, h("span", { class: "bad" }, bad), reason ? `; ${reason}` : "") : h("span", {}, reason);
   const lines = group.last_lines ?? [];
-  if (held && lines.length) text.append(h("pre", { class: "last" }, lines.join("\n")));
+  if (held && lines.length) text.append(h("pre", { class: "last", tabindex: "0", role: "region", "aria-label": "Last lines" }, lines.join("\n")));
   return text;
 }
 
@@ -137,7 +137,7 @@ class Scale {
   }
 
   show(job, isOver) {
-    this.element.hidden = isOver;
+    hide(this.element, isOver);
     const groups = job.spec?.groups ?? {};
     const now = JSON.stringify(groups);
     if (now === this.shown) return;
@@ -156,8 +156,8 @@ function jobPage(id) {
   const name = encodeURIComponent(id);
   const about = h("dl", { class: "facts" });
   const place = h("div", { class: "charts" });
-  const axis = h("button", { type: "button" });
-  const cancel = h("button", { type: "button", hidden: "" }, "Cancel the job");
+  const axis = h("button", { type: "button", id: "axis" });
+  const cancel = h("button", { type: "button", hidden: "", id: "cancel" }, "Cancel the job");
   const resume = h("button", { type: "button", hidden: "", id: "resume" }, "Resume the held groups");
   const said = h("span", { class: "bad", role: "status" });
   const scale = new Scale(id, said);
@@ -167,14 +167,16 @@ function jobPage(id) {
   const columns = [["group"], ["state"], ["worker (site)"], ["start", "number"], ["step", "number"], ["epoch", "number"], ["loss", "number"], ["samples/s", "number"], ["from center", "number"], ["staleness", "number"], ["time spent in"], ["reason"]];
   const groups = table("Groups", columns);
   const strip = h("div", { class: "strip" });
-  const eventList = h("ul", { id: "events" });
-  const logText = h("pre", { tabindex: "0", "aria-label": "Log", id: "log" });
+  const eventList = h("ul", { id: "events", tabindex: "0", "aria-label": "What happened, the newest first" });
+  const logText = h("pre", { tabindex: "0", role: "region", "aria-label": "Log", id: "log" });
   const keys = ["compute", "collective", "exchange"].map((kind) => h("span", { class: `key ${kind}` }, kind));
   const exportText = h("code", { id: "export" });
+  const profile = new Profile(id);
+  const trace = downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json");
   page.replaceChildren(
     h("h1", {}, id),
     about,
-    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), model, downloadButton("Trace (ui.perfetto.dev)", () => traceOf(id), `${id}-trace.json`, "application/json"), said),
+    h("p", { class: "actions" }, cancel, resume, scale.element, downloadButton("Points as CSV", () => csvOf(id), `${id}.csv`, "text/csv"), downloadButton("Whole log", () => wholeLog(id), `${id}.log`, "text/plain"), model, said),
     readOnly,
     h("p", { class: "quiet" }, "The model in a terminal: ", exportText),
     h("h2", {}, "Groups"),
@@ -182,6 +184,8 @@ function jobPage(id) {
     h("p", { class: "quiet" }, "Time spent in:", ...keys),
     h("h2", {}, "History ", axis),
     place,
+    h("h2", {}, "Profile ", trace),
+    profile.element,
     h("h2", {}, "What happened"),
     strip,
     eventList,
@@ -222,8 +226,8 @@ function jobPage(id) {
     readOnly.textContent = rights.read_only;
     readOnly.hidden = mayAct;
     model.hidden = !mayAct;
-    cancel.hidden = !mayAct || ended(row);
-    resume.hidden = !mayAct || ended(row) || !(job.groups ?? []).some((group) => group.state === "GROUP_STATE_HELD");
+    hide(cancel, !mayAct || ended(row));
+    hide(resume, !mayAct || ended(row) || !(job.groups ?? []).some((group) => group.state === "GROUP_STATE_HELD"));
     scale.show(job, !mayAct || ended(row));
     const deathOf = (group) => {
       const death = timeline.deaths.get(group.group ?? 0);
@@ -244,6 +248,7 @@ function jobPage(id) {
       if (!atEnd) charts.add(id, (await get(charts.historyPath(id))).series);
       atEnd = ended(answer.row);
       await log.update();
+      await profile.update(ended(answer.row));
     },
     leave() {
       charts.destroy();

@@ -25,7 +25,7 @@ class JobTable {
     this.picked = picked;
     this.onPick = onPick;
     this.shown = new Map(); // Id -> its row in the table.
-    const columns = [[""], ["job"], ["state"], ["done"], ["time", "number"], ["left", "number"], ["accuracy", "number"], ["what"], ["reason"]];
+    const columns = [["", null, "to compare"], ["job"], ["state"], ["done"], ["time", "number"], ["left", "number"], ["accuracy", "number"], ["what"], ["reason"]];
     const { body, element } = table("Jobs", columns);
     Object.assign(this, { body, element });
   }
@@ -114,7 +114,7 @@ function jobsPage() {
     const sorted = [...jobList.rows.values()].sort((a, b) => jobNumber(b.id) - jobNumber(a.id));
     const rows = sorted.filter((row) => row.id.toLowerCase().includes(words) || wordOf(row.state).toLowerCase().includes(words));
     jobs.update(rows.slice(0, limit), changed);
-    all.hidden = rows.length <= limit;
+    hide(all, rows.length <= limit, jobs.element);
     setText(all, `Show ${rows.length - limit} more`);
     const older = jobList.leftOut ? `${jobList.leftOut} older jobs are not shown.` : "";
     more.textContent = sorted.length ? older : "There are no jobs yet: submit one here, or with hooke submit FILE.";
@@ -136,7 +136,7 @@ function jobsPage() {
 function comparePage(ids) {
   document.title = "Jobs compared - Hooke";
   const place = h("div", { class: "charts" });
-  const axis = h("button", { type: "button" });
+  const axis = h("button", { type: "button", id: "axis" });
   const links = ids.map((id) => h("li", {}, h("a", { href: `#/jobs/${encodeURIComponent(id)}` }, id)));
   page.replaceChildren(h("h1", {}, "Jobs compared"), h("ul", {}, ...links), h("p", {}, axis), place);
   const charts = new JobCharts(place, ids);

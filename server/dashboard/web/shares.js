@@ -73,8 +73,8 @@ class TimeChart {
     this.choice.addEventListener("change", onChoice);
     const title = h("h3", {}, "Where the time goes, % ", this.choice);
     const head = h("tr", {}, h("th", {}, "time in"), h("th", {}, "step"), h("th", {}, "last value"));
-    const table = h("table", {}, h("thead", {}, head), this.values);
-    this.section = h("section", { class: "chart", id: "chart-time", hidden: "" }, title, h("div", { class: "canvas" }, this.canvas), h("details", {}, h("summary", {}, "Values"), table));
+    const table = h("table", { "aria-label": "Where the time goes: last values" }, h("thead", {}, head), this.values);
+    this.section = h("section", { class: "chart", id: "chart-time", hidden: "" }, title, h("div", { class: "canvas" }, this.canvas), h("details", {}, h("summary", { "aria-label": "Values: where the time goes" }, "Values"), table));
     place.append(this.section);
     this.chart = this.make();
   }

@@ -79,22 +79,19 @@ function submitPage() {
     text.focus();
     text.setSelectionRange(before, end < 0 ? text.value.length : end);
   };
-  const ask = async (what, whenDone) => {
-    check.disabled = submit.disabled = true;
+  const ask = (what, whenDone) => whileBusy([check, submit], async () => {
     try {
       whenDone(await act(`api/${what}?name=${encodeURIComponent(name)}&submission=${submission}`, text.value));
     } catch (error) {
       const refused = error instanceof Refused;
       say(refused ? (what === "check" ? "The job file has faults:" : "Nothing was submitted:") : "The coordinator does not answer. Submit again: the job is stored once.", true);
       result.replaceChildren(refused ? faultList(text.value, error.message, goTo) : "");
-    } finally {
-      check.disabled = submit.disabled = false;
     }
-  };
+  });
   check.addEventListener("click", () =>
     ask("check", (spec) => {
       say("The job file is right. With its defaults the job is:", false);
-      result.replaceChildren(h("pre", { id: "spec", tabindex: "0" }, JSON.stringify(spec, null, 2)));
+      result.replaceChildren(h("pre", { id: "spec", tabindex: "0", role: "region", "aria-label": "The job with its defaults" }, JSON.stringify(spec, null, 2)));
     }),
   );
   submit.addEventListener("click", () =>
@@ -106,7 +103,7 @@ function submitPage() {
     async update() {
       const { read_only: why } = await get("api/page");
       note.textContent = why;
-      submit.hidden = why !== "";
+      hide(submit, why !== "");
     },
     leave() {},
   };

@@ -40,7 +40,8 @@ class Timeline {
     const now = `${this.events.length} ${begin} ${Math.round(end / 5000)}`;
     if (now === this.drawn) return;
     this.drawn = now;
-    const picture = svg("svg", { viewBox: `0 0 ${STRIP_WIDTH} ${LANES.length * LANE_HEIGHT}`, role: "img", "aria-label": "starts, deaths, ends and notices over time; the list below has them" });
+    const counts = LANES.map(({ kind, name }) => `${this.events.filter((event) => event.kind === kind).length} ${name}`).join(", ");
+    const picture = svg("svg", { viewBox: `0 0 ${STRIP_WIDTH} ${LANES.length * LANE_HEIGHT}`, role: "img", "aria-label": `What happened over time: ${counts}; the list below has them` });
     const marks = new Set(); // One mark for each place: more would not be seen.
     LANES.forEach((lane, index) => {
       const y = index * LANE_HEIGHT;

@@ -1,15 +1,10 @@
-#include "client/profile/step_split.h"
+#include "job/profile/step_split.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "client/text/listing.h"
-#include "client/text/terminal_text.h"
 #include "job/trace/common_clock.h"
 
 namespace hooke {
@@ -139,17 +134,15 @@ void AddPhases(const Interval& window, const RankEvents& rank, StepSplit& split)
   }
 }
 
-double ShareOf(const StepSplit& split, int64_t part_ns) {
-  return split.total_ns() == 0 ? 0 : static_cast<double>(part_ns) / static_cast<double>(split.total_ns());
-}
-
-double LastShareOf(const StepSplit& split) {
-  return split.collectives == 0 ? 0 : static_cast<double>(split.last_times) / static_cast<double>(split.collectives);
-}
-
-std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
-
 }  // namespace
+
+double StepSplit::ShareOf(int64_t part_ns) const {
+  return total_ns() == 0 ? 0 : static_cast<double>(part_ns) / static_cast<double>(total_ns());
+}
+
+double StepSplit::LastShare() const {
+  return collectives == 0 ? 0 : static_cast<double>(last_times) / static_cast<double>(collectives);
+}
 
 std::vector<StepSplit> SplitSteps(absl::Span<const v1::ReadProfileResponse> ranks) {
   const CommonClock clock = PlaceEvents(ranks);
@@ -168,35 +161,19 @@ std::vector<StepSplit> SplitSteps(absl::Span<const v1::ReadProfileResponse> rank
   return splits;
 }
 
-std::string StepSplitTable(const std::vector<StepSplit>& groups) {
-  if (groups.empty())
-    return "no time of the last steps is known from all ranks of a group; try again in some seconds\n";
-  std::vector<std::vector<std::string>> cells = {
-      {"GROUP", "SECONDS", "COMPUTE", "WAITING", "COLLECTIVE", "EXCHANGE", "LAST TO COME"}};
-  for (const StepSplit& split : groups) {
-    const std::string last = split.ranks < 2 || split.collectives == 0
-                                 ? "-"
-                                 : absl::StrCat("rank ", split.last_rank, ", ", Percent(LastShareOf(split)));
-    cells.push_back({absl::StrCat(split.group), absl::StrFormat("%.1f", static_cast<double>(split.window_ns) / 1e9),
-                     Percent(ShareOf(split, split.compute_ns)), Percent(ShareOf(split, split.waiting_ns)),
-                     Percent(ShareOf(split, split.collective_ns)), Percent(ShareOf(split, split.exchange_ns)), last});
-  }
-  return FormatTable(cells);
-}
-
 ordered_json StepSplitToJson(const std::vector<StepSplit>& groups) {
   ordered_json rows = ordered_json::array();
   for (const StepSplit& split : groups) {
     rows.push_back({{"group", split.group},
                     {"ranks", split.ranks},
                     {"seconds", static_cast<double>(split.window_ns) / 1e9},
-                    {"compute_share", ShareOf(split, split.compute_ns)},
-                    {"waiting_share", ShareOf(split, split.waiting_ns)},
-                    {"collective_share", ShareOf(split, split.collective_ns)},
-                    {"exchange_share", ShareOf(split, split.exchange_ns)},
+                    {"compute_share", split.ShareOf(split.compute_ns)},
+                    {"waiting_share", split.ShareOf(split.waiting_ns)},
+                    {"collective_share", split.ShareOf(split.collective_ns)},
+                    {"exchange_share", split.ShareOf(split.exchange_ns)},
                     {"collectives", split.collectives},
                     {"last_rank", split.last_rank},
-                    {"last_share", LastShareOf(split)}});
+                    {"last_share", split.LastShare()}});
   }
   return rows;
 }
@@ -212,16 +189,6 @@ std::vector<ServerCores> CoresOfServers(const v1::JobStatus& job, const v1::List
     }
   }
   return servers;
-}
-
-std::string ServerCoresLine(const std::vector<ServerCores>& servers) {
-  if (servers.empty()) return "";
-  return absl::StrCat("Cores that the servers keep busy: ",
-                      absl::StrJoin(servers, ", ",
-                                    [](std::string* out, const ServerCores& server) {
-                                      absl::StrAppendFormat(out, "%s %.2f", Printable(server.address), server.cores);
-                                    }),
-                      "\n");
 }
 
 ordered_json ServerCoresToJson(const std::vector<ServerCores>& servers) {

@@ -1,5 +1,5 @@
-#ifndef HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_
-#define HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_
+#ifndef HOOKE_JOB_PROFILE_STEP_SPLIT_H_
+#define HOOKE_JOB_PROFILE_STEP_SPLIT_H_
 
 // Splits the time of a job's last steps into computing, waiting for slower ranks, collectives and exchanges. It works
 // on the trace, which has the last events of each rank. Pure. Values from ranks are not trusted.
@@ -33,13 +33,13 @@ struct StepSplit {
   uint64_t last_times = 0;   // How often `last_rank` was the last.
 
   int64_t total_ns() const { return compute_ns + waiting_ns + collective_ns + exchange_ns; }
+  double ShareOf(int64_t part_ns) const;  // Of total_ns(); 0 if that is 0.
+  double LastShare() const;               // Of the collectives, those to which `last_rank` came last.
 };
 
 // One element for each group whose ranks have a time in common, in the order of the groups.
 std::vector<StepSplit> SplitSteps(absl::Span<const v1::ReadProfileResponse> ranks);
 
-// A table for people. Ends with a line end.
-std::string StepSplitTable(const std::vector<StepSplit>& groups);
 nlohmann::ordered_json StepSplitToJson(const std::vector<StepSplit>& groups);
 
 // How many cores each server of the job keeps busy. Where servers and ranks share a machine, the ranks lack these
@@ -49,10 +49,8 @@ struct ServerCores {
   double cores = 0;  // Over about the last 10 s.
 };
 std::vector<ServerCores> CoresOfServers(const v1::JobStatus& job, const v1::ListNodesResponse& nodes);
-// A line for people: "Cores that the servers keep busy: a:1 0.12, b:1 0.10\n". Empty if there are no servers.
-std::string ServerCoresLine(const std::vector<ServerCores>& servers);
 nlohmann::ordered_json ServerCoresToJson(const std::vector<ServerCores>& servers);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_PROFILE_STEP_SPLIT_H_
+#endif  // HOOKE_JOB_PROFILE_STEP_SPLIT_H_

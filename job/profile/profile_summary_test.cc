@@ -1,4 +1,4 @@
-#include "client/profile/profile_summary.h"
+#include "job/profile/profile_summary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,6 @@ namespace hooke {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct Calls {
   v1::Operation operation = v1::ALL_REDUCE;
@@ -100,9 +99,9 @@ TEST(ProfileSummaryTest, MergesLikeOneRankWithAllCalls) {
 TEST(ProfileSummaryTest, OrderDoesNotMatter) {
   std::vector<v1::ReadProfileResponse> ranks = {Rank(0, 0, {{v1::BARRIER, 0, false, {5, 9}}}),
                                                 Rank(0, 1, {{v1::BARRIER, 0, false, {1, 70000}}})};
-  const std::string table = ProfileTable(Summarize(ranks, ProfileSizes::kBins));
+  const nlohmann::ordered_json json = ProfileToJson(Summarize(ranks, ProfileSizes::kBins));
   std::swap(ranks[0], ranks[1]);
-  EXPECT_EQ(ProfileTable(Summarize(ranks, ProfileSizes::kBins)), table);
+  EXPECT_EQ(ProfileToJson(Summarize(ranks, ProfileSizes::kBins)), json);
 }
 
 // The sizes within one power of two share a row, or get one each. Different operations never share a row, nor do fused
@@ -125,25 +124,6 @@ TEST(ProfileSummaryTest, BinsOrExactSizes) {
   EXPECT_EQ(Summarize(ranks, ProfileSizes::kExact).rows.size(), 5u);
 }
 
-// The table has exactly this text.
-TEST(ProfileSummaryTest, Table) {
-  std::vector<v1::ReadProfileResponse> ranks = {
-      Rank(0, 0, {{v1::ALL_REDUCE, 1 << 20, true, {100000, 100000, 100000}}, {v1::BARRIER, 0, false, {2000}}})};
-  const std::string head = "1 rank of 1 group, together 0.001 s in steps\n";
-  EXPECT_EQ(ProfileTable(Summarize(ranks, ProfileSizes::kBins)),
-            head +
-                "OPERATION   BYTES        CALLS  ALL    MIN US  MEDIAN US  P99 US  GB/S  OF STEPS  FUSED\n"
-                "all-reduce  1 MiB-2 MiB  3      3 MiB  100.0   100.0      100.0   10.5  30.0 %    yes\n"
-                "barrier     0            1      0 B    2.0     2.0        2.0     -     0.2 %     no\n");
-  ranks[0].mutable_profile()->mutable_collectives(0)->set_algorithm("ring");
-  ranks[0].mutable_profile()->set_calls_left_out(9);
-  const std::string exact = ProfileTable(Summarize(ranks, ProfileSizes::kExact));
-  EXPECT_THAT(exact, HasSubstr("steps; 9 calls had no room\n"));
-  EXPECT_THAT(exact, HasSubstr("\nall-reduce  1048576  3 "));
-  EXPECT_THAT(exact, HasSubstr("  FUSED  BY\n"));
-  EXPECT_THAT(exact, HasSubstr("  yes    ring\n"));
-}
-
 // The summary as JSON has these names and values.
 TEST(ProfileSummaryTest, Json) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(3, 0, {{v1::ALL_GATHER, 1000, true, {4000, 6000}}})};
@@ -158,7 +138,7 @@ TEST(ProfileSummaryTest, Json) {
   EXPECT_DOUBLE_EQ(row["step_share"], 0.01);
 }
 
-// Absurd values from a rank do not end the program, and no text of a rank reaches the terminal unescaped.
+// Absurd values from a rank do not end the program, and no text of a rank reaches a terminal unescaped.
 TEST(ProfileSummaryTest, SurvivesNonsense) {
   v1::ReadProfileResponse rank = Rank(0, 0, {{v1::REDUCE, 8, false, {10, 20}}}, 0);
   v1::CollectiveProfile* some = rank.mutable_profile()->mutable_collectives(0);
@@ -168,10 +148,12 @@ TEST(ProfileSummaryTest, SurvivesNonsense) {
   some->set_algorithm("\x1b[2J");
   some->add_bucket_calls(~uint64_t{0});
   rank.mutable_profile()->add_collectives();
-  const std::string table = ProfileTable(Summarize({rank}, ProfileSizes::kBins));
-  EXPECT_THAT(table, HasSubstr("\noperation 77"));
-  EXPECT_EQ(table.find('\x1b'), std::string::npos);
-  EXPECT_EQ(ProfileTable(Summarize({}, ProfileSizes::kBins)).substr(0, 8), "0 ranks ");
+  const nlohmann::ordered_json json = ProfileToJson(Summarize({rank}, ProfileSizes::kBins));
+  ASSERT_EQ(json["collectives"].size(), 2u);
+  EXPECT_EQ(json["collectives"][1]["operation"], "operation 77");
+  EXPECT_EQ(json["collectives"][1]["step_share"], 0);
+  EXPECT_THAT(Summarize({rank}, ProfileSizes::kBins).rows[1].algorithms, ElementsAre("\\x1b[2J"));
+  EXPECT_EQ(ProfileToJson(Summarize({}, ProfileSizes::kBins))["ranks"], 0);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#ifndef HOOKE_CLIENT_PROFILE_PROFILE_SUMMARY_H_
-#define HOOKE_CLIENT_PROFILE_PROFILE_SUMMARY_H_
+#ifndef HOOKE_JOB_PROFILE_PROFILE_SUMMARY_H_
+#define HOOKE_JOB_PROFILE_PROFILE_SUMMARY_H_
 
-// Combines the profiles of a job's ranks: one row for each combination of operation, size and fusion. Pure. Values from
-// ranks are not trusted.
+// Combines the profiles of a job's ranks: one row for each combination of operation, size and fusion. The command
+// `hooke profile` and the job's web page show them. Pure. Values from ranks are not trusted.
 
 #include <cstdint>
 #include <map>
@@ -30,7 +30,7 @@ struct ProfileRow {
   bool fused = false;
   uint64_t bytes_min = 0;  // Smallest size of a call.
   uint64_t bytes_max = 0;
-  std::set<std::string> algorithms;  // The algorithms that are known.
+  std::set<std::string> algorithms;  // The algorithms that are known. Safe to print.
   uint64_t calls = 0;
   uint64_t bytes = 0;
   uint64_t time_ns = 0;
@@ -43,6 +43,7 @@ struct ProfileRow {
   // The duration that a share `q` (0 to 1) of the calls did not exceed, in nanoseconds. It is the middle of a bucket,
   // kept within [min_ns, max_ns]. A bucket is at most 1/16 of its begin wide, so the result is wrong by at most 1/32.
   double Quantile(double q) const;
+  double GigabytesPerSecond() const;  // `bytes` over `time_ns`; 0 if no time is known.
 };
 
 struct ProfileSummary {
@@ -51,14 +52,15 @@ struct ProfileSummary {
   uint64_t step_ns = 0;  // Time in steps, summed over the ranks.
   uint64_t calls_left_out = 0;
   std::vector<ProfileRow> rows;  // Sorted by operation, size and fusion.
+
+  // The share of the time in steps that the row's calls took, from 0; 0 if no time is known.
+  double ShareOf(const ProfileRow& row) const;
 };
 
 ProfileSummary Summarize(absl::Span<const v1::ReadProfileResponse> ranks, ProfileSizes sizes);
 
-// Returns a table for people. It ends with a line end.
-std::string ProfileTable(const ProfileSummary& summary);
 nlohmann::ordered_json ProfileToJson(const ProfileSummary& summary);
 
 }  // namespace hooke
 
-#endif  // HOOKE_CLIENT_PROFILE_PROFILE_SUMMARY_H_
+#endif  // HOOKE_JOB_PROFILE_PROFILE_SUMMARY_H_

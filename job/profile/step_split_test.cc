@@ -1,4 +1,4 @@
-#include "client/profile/step_split.h"
+#include "job/profile/step_split.h"
 
 #include <gtest/gtest.h>
 
@@ -112,14 +112,11 @@ TEST(StepSplitTest, ShowsShares) {
   split.collectives = 200;
   split.last_rank = 3;
   split.last_times = 142;
-  EXPECT_EQ(StepSplitTable({split}),
-            "GROUP  SECONDS  COMPUTE  WAITING  COLLECTIVE  EXCHANGE  LAST TO COME\n"
-            "2      12.3     88.0 %   7.2 %    1.4 %       3.4 %     rank 3, 71.0 %\n");
   const nlohmann::ordered_json json = StepSplitToJson({split});
   EXPECT_EQ(json.at(0).at("waiting_share"), 0.072);
   EXPECT_EQ(json.at(0).at("last_share"), 0.71);
-  EXPECT_EQ(StepSplitTable({}),
-            "no time of the last steps is known from all ranks of a group; try again in some seconds\n");
+  EXPECT_EQ(StepSplit().ShareOf(0), 0);
+  EXPECT_EQ(StepSplit().LastShare(), 0);
 }
 
 v1::NodeStatus Node(v1::NodeStatus::Kind kind, const std::string& name, double cores) {
@@ -143,9 +140,10 @@ TEST(StepSplitTest, ShowsCoresOfTheJobsServers) {
   nodes.mutable_nodes(3)->set_alive(false);
   *nodes.add_nodes() = Node(v1::NodeStatus::WORKER, "a:1", 3);
   const std::vector<ServerCores> servers = CoresOfServers(job, nodes);
-  EXPECT_EQ(ServerCoresLine(servers), "Cores that the servers keep busy: a:1 0.25, b:1 0.50\n");
-  EXPECT_EQ(ServerCoresToJson(servers).at(1).at("cores"), 0.5);
-  EXPECT_EQ(ServerCoresLine({}), "");
+  const nlohmann::ordered_json json = ServerCoresToJson(servers);
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json.at(0).at("address"), "a:1");
+  EXPECT_EQ(json.at(1).at("cores"), 0.5);
 }
 
 }  // namespace
