@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -10,6 +11,14 @@ namespace hooke {
 absl::Duration LongestDownload(uint64_t bytes) {
   constexpr double kSlowest = 1 << 20;  // Bytes per second.
   return std::max(absl::Minutes(10), absl::Seconds(static_cast<double>(bytes) / kSlowest));
+}
+
+NextPiece WithinLongestDownload(uint64_t bytes, NextPiece next, std::function<absl::Time()> clock) {
+  const absl::Time until = clock() + LongestDownload(bytes);
+  return [until, next = std::move(next), clock = std::move(clock)]() -> absl::StatusOr<std::string> {
+    if (clock() > until) return absl::DeadlineExceededError("the browser takes the model too slowly");
+    return next();
+  };
 }
 
 absl::Status ExportSlots::Reserve(const std::string& ticket, const std::string& job_id, absl::Time now) {

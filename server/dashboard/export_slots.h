@@ -2,10 +2,12 @@
 #define HOOKE_SERVER_DASHBOARD_EXPORT_SLOTS_H_
 
 // Bounds the models that go through the coordinator at once. A page gets a ticket, which is good for one download. So
-// the browser itself can download, though it cannot send the cluster's token. Knows no clock and no randomness.
+// the browser itself can download, though it cannot send the cluster's token. ExportSlots knows no clock and no
+// randomness.
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -14,12 +16,19 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
 
 // Returns how long a download of so many bytes may take: ten minutes, or longer at 1 MiB/s. A slower browser would keep
 // a slot from others for days.
 absl::Duration LongestDownload(uint64_t bytes);
+
+// Makes the next piece of a download, as HttpAnswer::next does.
+using NextPiece = std::function<absl::StatusOr<std::string>()>;
+// Returns `next` of a download of so many bytes, which begins now by the steady clock. Once the download has taken
+// longer than LongestDownload, it returns DEADLINE_EXCEEDED instead, and does not call `next`.
+NextPiece WithinLongestDownload(uint64_t bytes, NextPiece next, std::function<absl::Time()> clock = SteadyTime);
 
 struct ExportSlotsOptions {
   size_t at_once = 2;

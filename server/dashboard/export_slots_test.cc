@@ -3,6 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
 namespace hooke {
 namespace {
 
@@ -33,6 +39,38 @@ TEST(ExportSlotsTest, HowLongADownloadMayTake) {
   EXPECT_EQ(LongestDownload(600 * kMiB), absl::Minutes(10));
   EXPECT_EQ(LongestDownload(601 * kMiB), absl::Seconds(601));
   EXPECT_EQ(LongestDownload(7200 * kMiB), absl::Hours(2));
+}
+
+// A download ends when its time is over, however many pieces are left. Until then each piece comes. After that its
+// source, which calls servers, is not asked any more.
+TEST(ExportSlotsTest, ADownloadEndsWhenItsTimeIsOver) {
+  constexpr uint64_t kBytes = uint64_t{1200} << 20;
+  absl::Time now = kNow;
+  int asked = 0;
+  const NextPiece next = WithinLongestDownload(
+      kBytes, [&asked]() -> absl::StatusOr<std::string> { return std::string(static_cast<size_t>(++asked), 'p'); },
+      [&now] { return now; });
+  EXPECT_EQ(*next(), "p");
+  now += absl::Minutes(20) - absl::Nanoseconds(1);
+  EXPECT_EQ(*next(), "pp");
+  now += absl::Nanoseconds(1);
+  EXPECT_EQ(*next(), "ppp");
+  now += absl::Nanoseconds(1);
+  EXPECT_EQ(next().status(), absl::DeadlineExceededError("the browser takes the model too slowly"));
+  now += absl::Hours(1);
+  EXPECT_EQ(next().status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(asked, 3);
+}
+
+// The download passes on an error of its source.
+TEST(ExportSlotsTest, AnErrorOfTheSourceIsTheDownloads) {
+  absl::Time now = kNow + absl::Hours(5);
+  const NextPiece next = WithinLongestDownload(
+      1, []() -> absl::StatusOr<std::string> { return absl::UnavailableError("server b:1 is away"); },
+      [&now] { return now; });
+  EXPECT_EQ(next().status(), absl::UnavailableError("server b:1 is away"));
+  now += absl::Minutes(10);
+  EXPECT_EQ(next().status(), absl::UnavailableError("server b:1 is away"));
 }
 
 // A ticket is good for one download, however long that takes.

@@ -81,11 +81,7 @@ absl::StatusOr<HttpAnswer> PageExport::Download(const std::string& ticket, const
   const std::shared_ptr<Source> source = *std::move(opened);
   HttpAnswer answer;
   answer.type = "application/octet-stream";
-  const absl::Time until = SteadyTime() + LongestDownload(source->file->bytes());
-  answer.next = [source, slot, until]() -> absl::StatusOr<std::string> {
-    if (SteadyTime() > until) return absl::DeadlineExceededError("the browser takes the model too slowly");
-    return source->file->Next();
-  };
+  answer.next = WithinLongestDownload(source->file->bytes(), [source, slot] { return source->file->Next(); });
   answer.bytes = source->file->bytes();
   answer.file_name = FileNameOf(*job_id);
   return answer;

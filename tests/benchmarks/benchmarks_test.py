@@ -92,11 +92,14 @@ class Reports(unittest.TestCase):
 
     def test_demands(self):
         calls = {"step_us": 1.0, "measure_ns": 0.5}
-        row = reports.row_of("lenet", [0.001, 0.002], 0.01, calls, 1.5)
+        row = reports.row_of("lenet", [0.001, 0.002], 0.01, calls, (1.5, 1.9))
         self.assertAlmostEqual(row["step_percent"], 0.2 + 0.01 + 100 * 0.5e-9 * 61706 / 0.4)
         self.assertEqual(reports.missed(row), [])
-        self.assertEqual(len(reports.missed(reports.row_of("lenet", [0.005], 0.01, calls, 2.0))), 2)
-        self.assertEqual(len(reports.missed(reports.row_of("lenet", [0.001], 0.01, {"step_us": 1.0, "measure_ns": 2.5}, 0.5))), 1)
+        self.assertEqual(len(reports.missed(reports.row_of("lenet", [0.005], 0.01, calls, (2.0, 1.0)))), 2)
+        self.assertEqual(
+            reports.missed(reports.row_of("lenet", [0.001], 0.01, calls, (1.0, 2.01))), ["the coordinator takes 2.01 % of a core while a page is open; asked is less than 2 %"]
+        )
+        self.assertEqual(len(reports.missed(reports.row_of("lenet", [0.001], 0.01, {"step_us": 1.0, "measure_ns": 2.5}, (0.5, 0.5)))), 1)
 
 
 class Convergence(unittest.TestCase):

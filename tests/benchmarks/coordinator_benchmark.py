@@ -14,6 +14,8 @@ coordinator must show the last step of each group. CPU time is that of the coord
 
 Before that, its page of metrics is read SCRAPES times in a row. The CPU time of one reading is what the coordinator takes more than without them.
 
+With --page-seconds, the page of the newest job is then open for so long, as in a browser: open_page.py asks for what is new every two seconds.
+
 Asked: less than 20 % of a core; and less than 2 % for the page of metrics, read every 5 s. Otherwise the exit code is 1.
 """
 
@@ -27,6 +29,7 @@ import tempfile
 import time
 import urllib.request
 
+import open_page
 import report
 import wide_benchmark as wide
 
@@ -37,7 +40,7 @@ SCRAPE_PERCENT = 2
 # Decimals of a row's values in a file.
 DIGITS = {
     "cpu_percent": 2, "user_percent": 2, "mib": 1, "list_median_ms": 3, "list_p99_ms": 3, "late_ms": 1,
-    "scrape_percent": 4, "page_kib": 1,
+    "scrape_percent": 4, "page_kib": 1, "open_page_percent": 2, "open_page_kib_per_s": 1,
     "progress_per_s": 1, "profiles_per_s": 1, "heartbeats_per_s": 1, "writes_per_s": 1, "statuses_per_s": 1,
 }  # fmt: skip
 START_SECONDS = 150
@@ -55,6 +58,7 @@ def parse():
     parser.add_argument("--list-every", type=float, default=0.2, help="seconds between two lists of all jobs (default 0.2)")
     parser.add_argument("--warm-up", type=float, default=34, help="seconds from when all groups run to the measurement (default 34)")
     parser.add_argument("--seconds", type=float, default=20, help="of the measurement (default 20)")
+    parser.add_argument("--page-seconds", type=float, default=0, help="a job's page is open for so long before it (default 0: none is)")
     return parser.parse_args()
 
 
@@ -80,23 +84,40 @@ def scrape(pid, address):
     return 100 * each / SCRAPE_EVERY_SECONDS, len(page) / 1024
 
 
+def open_job_page(pid, address, seconds):
+    """Returns the CPU percent of the process while the newest job's page is open in one browser, and the KiB a second that the page gets."""
+    page = open_page.OpenPage(address)
+    page.look()  # The first look gets all points, the others what is new.
+    begin, before, loaded, points = time.monotonic(), cpu_seconds(pid)[0], page.bytes, page.points
+    looks = max(1, round(seconds / open_page.EVERY_SECONDS))
+    for look in range(1, looks + 1):
+        time.sleep(max(0, begin + look * open_page.EVERY_SECONDS - time.monotonic()))
+        page.look()
+    wall = time.monotonic() - begin
+    if page.points == points:
+        raise SystemExit(f"the page of {page.job} got no new points in {wall:.0f} s")
+    return 100 * (cpu_seconds(pid)[0] - before) / wall, (page.bytes - loaded) / 1024 / wall
+
+
 def measure(arguments, folder):
     """Returns the load program's result, and the coordinator's CPU seconds, threads and memory."""
     ready = os.path.join(folder, "ready")
     server = [os.path.join(arguments.programs, "hooke-server"), "--listen=127.0.0.1:0", f"--state-dir={folder}/server", f"--ready-file={ready}"]
-    server.append("--metrics=127.0.0.1:0")
+    server += ["--metrics=127.0.0.1:0", "--dashboard=127.0.0.1:0"]
     load = [os.path.join(arguments.programs, "coordinator_load"), f"--workers={arguments.workers}", f"--ranks={arguments.ranks}"]
     load += [f"--group-ranks={arguments.group_ranks}", f"--job-groups={arguments.job_groups}", f"--watchers={arguments.watchers}"]
     load += [f"--warm-up={arguments.warm_up}", f"--seconds={arguments.seconds}", f"--list-every={arguments.list_every}"]
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(report.started([*server, "--log-level=warning"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        address, metrics = report.wait_for_file(ready, process).splitlines()
+        address, *pages = report.wait_for_file(ready, process).splitlines()
+        pages = dict(line.split() for line in pages)
         log = stack.enter_context(open(os.path.join(folder, "load.log"), "w+b"))
         client = stack.enter_context(
             report.started([*load, f"--coordinator={address}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
         )
         wide.read_line(client, log, arguments.warm_up + START_SECONDS)
-        scrape_percent, page_kib = scrape(process.pid, metrics.removeprefix("metrics "))
+        scrape_percent, page_kib = scrape(process.pid, pages["metrics"])
+        opened = open_job_page(process.pid, pages["dashboard"], arguments.page_seconds) if arguments.page_seconds else None
         before, begin = cpu_seconds(process.pid), time.monotonic()
         client.stdin.write(b"go\n")
         client.stdin.flush()
@@ -104,18 +125,20 @@ def measure(arguments, folder):
         after, wall = cpu_seconds(process.pid), time.monotonic() - begin
         threads, memory = wide.status(process.pid, "Threads"), wide.status(process.pid, "VmRSS")
         result = json.loads(wide.read_line(client, log, START_SECONDS))
-    result.update(scrape_percent=scrape_percent, page_kib=page_kib)
+    result.update(scrape_percent=scrape_percent, page_kib=page_kib, opened=opened)
     return {**result, "cpu_s": after[0] - before[0], "user_s": after[1] - before[1], "wall_s": wall, "threads": int(threads), "mib": int(memory) / 1024}
 
 
 def row_of(arguments, result):
     """A row of the table; `result` comes from measure()."""
     wall = result["wall_s"]
+    open_page_percent, open_page_kib_per_s = result["opened"] or (None, None)
     return {
         "benchmark": "coordinator", "impl": "hooke", "workers": arguments.workers, "ranks": arguments.ranks, "group_ranks": arguments.group_ranks,
         "job_groups": arguments.job_groups, "watchers": arguments.watchers, "seconds": arguments.seconds,
         "cpu_percent": 100 * result["cpu_s"] / wall, "user_percent": 100 * result["user_s"] / wall,
         "scrape_percent": result["scrape_percent"], "page_kib": result["page_kib"],
+        "open_page_percent": open_page_percent, "open_page_kib_per_s": open_page_kib_per_s,
         "mib": result["mib"], "threads": result["threads"], "list_median_ms": statistics.median(result["list_ms"]),
         "list_p99_ms": wide.percentile(result["list_ms"], 99), "progress_per_s": result["progress"] / wall, "profiles_per_s": result["profiles"] / wall,
         "heartbeats_per_s": result["heartbeats"] / wall, "writes_per_s": result["writes"] / wall, "statuses_per_s": result["statuses"] / wall, "late_ms": result["late_ms"],
@@ -142,6 +165,8 @@ def main():
           f"{row['statuses_per_s']:.0f} statuses to watchers; at most {row['late_ms']:.0f} ms late")
     print(f"{'CPU':>8} {'user':>8} {'MiB':>6} {'threads':>7} {'list p50 ms':>11} {'list p99 ms':>11}")
     print(f"{row['cpu_percent']:6.1f} % {row['user_percent']:6.1f} % {row['mib']:6.0f} {row['threads']:7} {row['list_median_ms']:11.2f} {row['list_p99_ms']:11.2f}")
+    if row["open_page_percent"] is not None:
+        print(f"with a job's page open: {row['open_page_percent']:.2f} % of a core, {row['open_page_kib_per_s']:.1f} KiB/s")
     print(f"metrics: {row['page_kib']:.0f} KiB, read every {SCRAPE_EVERY_SECONDS} s: {row['scrape_percent']:.3f} % of a core")
     report.write_json(arguments.json, [row], DIGITS)
     report.judge(missed(row))

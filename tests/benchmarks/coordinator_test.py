@@ -35,16 +35,17 @@ class Coordinator(unittest.TestCase):
     def test_a_small_load_gives_a_complete_row(self):
         with tempfile.TemporaryDirectory() as folder:
             rows = os.path.join(folder, "rows")
-            result = subprocess.run([*COMMAND, "--warm-up=0", "--seconds=1", f"--json={rows}"], capture_output=True, text=True, timeout=PATIENCE)
+            result = subprocess.run([*COMMAND, "--warm-up=0", "--seconds=1", "--page-seconds=2", f"--json={rows}"], capture_output=True, text=True, timeout=PATIENCE)
             # The coordinator's CPU time differs between machines, so the verdict may be either.
             self.assertRegex(result.stdout, r"\n(met|MISSED): ", result.stderr)
             with open(rows) as file:
                 (row,) = [json.loads(line) for line in file]
         self.assertEqual((row["benchmark"], row["workers"], row["ranks"], row["group_ranks"], row["watchers"]), ("coordinator", 3, 24, 2, 5))
-        for name in ("cpu_percent", "mib", "threads", "list_median_ms", "list_p99_ms", "progress_per_s", "heartbeats_per_s", "writes_per_s", "statuses_per_s", "page_kib"):
+        for name in ("cpu_percent", "mib", "threads", "list_median_ms", "list_p99_ms", "progress_per_s", "heartbeats_per_s", "writes_per_s", "statuses_per_s", "page_kib", "open_page_percent", "open_page_kib_per_s"):
             self.assertGreater(row[name], 0, name)
         for name in ("user_percent", "profiles_per_s", "late_ms"):
             self.assertGreaterEqual(row[name], 0, name)
+        self.assertIn("\nwith a job's page open: ", result.stdout)
         # 12 groups report twice a second each; a slow machine may stretch the second.
         self.assertLessEqual(row["progress_per_s"], 40)
 

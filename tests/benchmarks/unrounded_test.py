@@ -59,7 +59,7 @@ class Unrounded(unittest.TestCase):
         arguments = argparse.Namespace(workers=2, ranks=8, group_ranks=4, job_groups=1, watchers=1, seconds=3.0)
         counts = {"progress": 12, "profiles": 1, "heartbeats": 6, "writes": 9, "statuses": 15}
         result = {**counts, "cpu_s": 0.59999, "user_s": 0.4, "wall_s": 3.0, "late_ms": 1.0, "list_ms": [2.0, 1.0, 9.0], "threads": 9, "mib": 30.04}
-        result |= {"scrape_percent": 1.9999, "page_kib": 110.6}
+        result |= {"scrape_percent": 1.9999, "page_kib": 110.6, "opened": (1.999, 96.84)}
         row = coordinator.row_of(arguments, result)
         # Here the rounded value would miss a requirement that was met.
         self.assertEqual(coordinator.missed(row), [])

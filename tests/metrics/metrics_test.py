@@ -27,6 +27,10 @@ PROMETHEUS = shutil.which("prometheus", path=f"{os.environ['PATH']}:{UNPACKED}")
 PROMTOOL = shutil.which("promtool", path=f"{os.environ['PATH']}:{UNPACKED}")
 SOON_SECONDS = 90
 SIDE = 28
+# Prometheus asks each daemon once a second. Its scrapes of a minute must be whole. Another program may delay one by a moment.
+SCRAPE_SECONDS = 60
+GAP_SECONDS_MAX = 1.5
+DAEMONS = ["server-1", "server-2", "worker-1", "worker-2"]
 # Rule downpour fills all metrics but those of rounds.
 JOB = """name: bars
 model: mlp
@@ -153,6 +157,11 @@ class Metrics(unittest.TestCase):
             return json.load(answer)["data"]["result"]
 
     @classmethod
+    def stored(cls, name):
+        """Returns all samples of a metric that Prometheus itself makes: pairs [time, value as text] by daemon."""
+        return {one["metric"]["daemon"]: one["values"] for one in cls.query(f"{name}[10m]")}
+
+    @classmethod
     def pages(cls):
         return {name: read(address) for name, address in cls.daemons.items()}
 
@@ -219,6 +228,19 @@ class Metrics(unittest.TestCase):
         wait_for("a scrape of all daemons", lambda: len(self.query("up == 1")) == 4)
         self.assertEqual(self.query('ALERTS{alertstate="firing"}'), [])
 
+    def test_y_a_minute_of_scrapes_is_whole(self):
+        """The last test but one, so the minute has gone by in the others: Prometheus has got each page in each second of it, and stored all of it."""
+        def is_a_minute(up):
+            return all(scrapes[-1][0] - scrapes[0][0] >= SCRAPE_SECONDS for scrapes in up.values()) and up
+
+        up = wait_for("a minute of scrapes", lambda: is_a_minute(self.stored("up")))
+        self.assertEqual(scrape_faults(up, self.stored("scrape_samples_scraped")), [])
+        self.assertEqual({one["value"][1] for one in self.query("resets(process_cpu_seconds_total[10m])")}, {"0"})
+        # It logs samples that come twice with two values, or too late, as warnings.
+        said = (self.folder / "prometheus.log").read_text()
+        self.assertIn("level=info", said)
+        self.assertEqual([line for line in said.splitlines() if "level=info" not in line], [])
+
     def test_z_the_end_of_a_job(self):
         """The last test by its name: servers forget the job at once, the coordinator shows how it ended, and a stopped worker is silent."""
         self.hooke("cancel", self.job)
@@ -252,6 +274,38 @@ class Metrics(unittest.TestCase):
             self.assertGreater(received, 0)
             self.assertEqual(value_of(shards, f'hooke_shard_sent_bytes_total{{job="{self.job}"}}'), received)
         self.assertIsNone(value_of(read(self.daemons["server-2"]), 'hooke_jobs{state="running"}'))
+
+
+def scrape_faults(up, samples):
+    """Returns what is wrong with scrapes: lines that name the daemon. Both arguments map a daemon to pairs [time, value as text], in order of time:
+    of `up`, and of `scrape_samples_scraped`."""
+    faults = [f"{daemon}: no scrapes" for daemon in DAEMONS if not up.get(daemon)]
+    for daemon, scrapes in up.items():
+        faults += [f"{daemon}: the scrape at {at} failed" for at, value in scrapes if value != "1"]
+        faults += [f"{daemon}: no scrape from {one[0]} to {other[0]}" for one, other in zip(scrapes, scrapes[1:]) if other[0] - one[0] > GAP_SECONDS_MAX]
+        taken = dict(map(tuple, samples.get(daemon, [])))
+        faults += [f"{daemon}: no samples at {at}" for at, value in scrapes if value == "1" and float(taken.get(at, 0)) <= 0]
+    return faults
+
+
+class ScrapeFaults(unittest.TestCase):
+    """The check of a minute of scrapes sees each fault."""
+
+    GOOD = [[10.0, "1"], [11.0, "1"], [12.0, "1"]]
+    SAMPLES = [[10.0, "7"], [11.0, "7"], [12.0, "7"]]
+
+    def faults(self, scrapes, samples):
+        others = DAEMONS[1:]
+        return scrape_faults({DAEMONS[0]: scrapes, **dict.fromkeys(others, self.GOOD)}, {DAEMONS[0]: samples, **dict.fromkeys(others, self.SAMPLES)})
+
+    def test_whole_scrapes_have_none(self):
+        self.assertEqual(self.faults(self.GOOD, self.SAMPLES), [])
+
+    def test_each_fault_is_named(self):
+        self.assertEqual(self.faults([], []), ["server-1: no scrapes"])
+        self.assertEqual(self.faults([[10.0, "1"], [11.0, "0"], [12.0, "1"]], self.SAMPLES), ["server-1: the scrape at 11.0 failed"])
+        self.assertEqual(self.faults([[10.0, "1"], [12.0, "1"]], self.SAMPLES), ["server-1: no scrape from 10.0 to 12.0"])
+        self.assertEqual(self.faults(self.GOOD, [[10.0, "7"], [11.0, "0"]]), ["server-1: no samples at 11.0", "server-1: no samples at 12.0"])
 
 
 def listening_port(pid):
