@@ -30,6 +30,14 @@ const char* EndVerb(v1::JobState state) {
   }
 }
 
+// Returns the group's GroupRecord.end_progress.
+std::string EndProgress(const GroupRecord& group, const known::LiveGroup& live) {
+  if (IsPlaced(group.state) || !live.has_progress) return "";
+  v1::RankProgress progress = live.progress;
+  progress.clear_absent_servers();
+  return progress.SerializeAsString();
+}
+
 std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(job.state), ": ", job.reason); }
 
 }  // namespace
@@ -44,7 +52,9 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
     Job& job = jobs_[record.number];
     job.live.resize(record.groups.size());
     for (const GroupRecord& group : record.groups) {
-      job.live[group.group].furthest_step = group.best_step;
+      LiveGroup& live = job.live[group.group];
+      live.furthest_step = group.best_step;
+      live.has_progress = !group.end_progress.empty() && live.progress.ParseFromString(group.end_progress);
       if (HasEnded(record.state) || !IsPlaced(group.state)) continue;
       for (const GroupPart& part : group.parts) {
         if (part.ended) continue;
@@ -202,6 +212,7 @@ bool ClusterState::LogHasEnded(const std::string& job_id) const {
 }
 
 void ClusterState::Store(Job& job) {
+  for (GroupRecord& group : job.record.groups) group.end_progress = EndProgress(group, job.live[group.group]);
   effects_.jobs.insert(job.record.job_id);
   job.tally.fresh = false;
   Changed(job);

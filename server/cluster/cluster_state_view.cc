@@ -116,6 +116,7 @@ JobRow ClusterState::RowOf(const Job& job) {
   row.first_step_unix_ms = record.first_step_unix_ms;
   row.ended_unix_ms = record.ended_unix_ms;
   row.what = WhatText(record.spec);
+  row.owner = record.spec.owner();
   if (record.center.has_value()) row.accuracy = record.center->accuracy();
   if (record.state == v1::JOB_STATE_SUCCEEDED) row.done = 1;
   if (record.state == v1::JOB_STATE_SUCCEEDED || record.groups.empty()) return row;

@@ -24,6 +24,7 @@ struct JobRow {
   std::optional<double> done;      // Share of all groups' steps, 0 to 1; nullopt: not known.
   std::optional<double> accuracy;  // Of the center; nullopt: it has not been evaluated.
   std::string what;                // "mlp, 2 groups x 2 ranks, elastic".
+  std::string owner;               // JobSpec.owner.
 };
 
 // A list of jobs that has changed since its reader had `version`.

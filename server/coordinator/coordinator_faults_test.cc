@@ -219,6 +219,32 @@ TEST_F(CoordinatorFaultsTest, AdoptsAfterARestart) {
   EXPECT_EQ(w1.unseen(), 0u);
 }
 
+// What was shown of groups that have ended is shown after a restart, too: how far they came, and how much of the job
+// was done.
+TEST_F(CoordinatorFaultsTest, EndedGroupsStillShowHowFarTheyCame) {
+  FakeWorker w1("w1", 4);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  const std::string ended = Submit({1, 2});
+  const std::string cancelled = Submit({1, 2});
+  w1.Receive(now_);
+  w1.Progress({ended, 0, 1}, 3, now_);
+  w1.End({ended, 0, 1}, absl::OkStatus(), now_);
+  w1.Progress({cancelled, 0, 1}, 2, now_);
+  ASSERT_TRUE(coordinator_->Cancel(cancelled, now_).ok());
+  Pass(absl::Seconds(1), {&w1});
+  const v1::JobStatus before[] = {Status(ended), Status(cancelled)};
+  ASSERT_EQ(before[0].groups(0).progress().step(), 3u);
+  ASSERT_EQ(before[1].groups(0).progress().step(), 2u);
+  const std::vector<JobRow> rows = coordinator_->RowsSince(0, 10).rows;
+  Restart();
+  for (const v1::JobStatus& job : before) {
+    EXPECT_EQ(Status(job.job_id()).groups(0).progress().DebugString(), job.groups(0).progress().DebugString());
+  }
+  const std::vector<JobRow> again = coordinator_->RowsSince(0, 10).rows;
+  ASSERT_EQ(again.size(), rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(again[i].done, rows[i].done);
+}
+
 // If the worker does not come back within a lease after the restart, its group is placed again.
 TEST_F(CoordinatorFaultsTest, GivesUpOnWorkersThatDoNotReturn) {
   FakeWorker w1("w1", 2), w2("w2", 2);

@@ -32,7 +32,8 @@ nlohmann::json RowOf(const JobRow& row) {
           {"ended_unix_ms", row.ended_unix_ms},
           {"done", Finite(row.done)},
           {"accuracy", Finite(row.accuracy)},
-          {"what", row.what}};
+          {"what", row.what},
+          {"owner", row.owner}};
 }
 
 // Group index, or -1 for the center.

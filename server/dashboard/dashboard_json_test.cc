@@ -50,11 +50,13 @@ TEST(DashboardJsonTest, RowsAndViews) {
   row.reason = "\xff<";
   row.accuracy = std::numeric_limits<double>::quiet_NaN();
   row.submitted_unix_ms = 1700000000000;
+  row.owner = "alice";
   const nlohmann::json list = nlohmann::json::parse(RowsJson({7, true, {row}, 3}, "s-7", 5));
   EXPECT_EQ(list["version"], "s-7");
   EXPECT_EQ(list["left_out"], 3);
   EXPECT_EQ(list["rows"][0]["reason"], "\xef\xbf\xbd<");
   EXPECT_EQ(list["rows"][0]["submitted_unix_ms"], 1700000000000);
+  EXPECT_EQ(list["rows"][0]["owner"], "alice");
   EXPECT_TRUE(list["rows"][0]["accuracy"].is_null());
   EXPECT_TRUE(list["rows"][0]["done"].is_null());
 

@@ -30,7 +30,7 @@ class PageProfile {
 
   // Returns ProfileJson. For a job without a profile it is {"job_id", "note"}: the note says why there is none.
   // NOT_FOUND: no such job. RESOURCE_EXHAUSTED: its profiles have more than kProfileBytesMax. Other errors are those of
-  // Coordinator::ReadProfile. While another profile is read, it waits: up to about a second.
+  // Coordinator::ReadProfile. Waits while other profiles are read, about a second for each.
   absl::StatusOr<std::string> Make(const std::string& job_id);
 
  private:

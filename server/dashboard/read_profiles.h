@@ -1,6 +1,8 @@
 #ifndef HOOKE_SERVER_DASHBOARD_READ_PROFILES_H_
 #define HOOKE_SERVER_DASHBOARD_READ_PROFILES_H_
 
+// Reads a job's profiles for the web page, up to a bound of bytes.
+
 #include <cstddef>
 #include <string>
 #include <vector>

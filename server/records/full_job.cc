@@ -59,6 +59,9 @@ JobRecord FullJob(uint64_t number) {
     }
     group.cause = i == 1 ? "ABORTED: x" : "";
     group.repeats = i == 1 ? 2 : 0;
+    v1::RankProgress progress;
+    progress.set_step(95 + i);
+    if (i == 1) group.end_progress = progress.SerializeAsString();
     if (i == 1) group.last_lines = {"group 1 rank 0: a", "b"};
     job.groups.push_back(group);
   }
@@ -83,7 +86,8 @@ std::string TextOf(const JobRecord& job) {
                       "|");
     }
     absl::StrAppend(&text, g.incarnation, "|", g.failures, "|", g.best_step, "|", g.evaluated, "|", g.cause, "|",
-                    g.repeats, "|", absl::StrJoin(g.last_lines, ","), "|", g.is_new, "|", g.exchanged_step);
+                    g.repeats, "|", absl::StrJoin(g.last_lines, ","), "|", g.is_new, "|", g.exchanged_step, "|",
+                    g.end_progress);
     for (const PackedStart& start : g.starts) absl::StrAppend(&text, "|", start.Unpack().ShortDebugString());
   }
   return text;

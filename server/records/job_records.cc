@@ -67,6 +67,7 @@ stored::Group ToMessage(const GroupRecord& group) {
   message.set_cause(group.cause);
   message.set_repeats(group.repeats);
   for (const PackedStart& start : group.starts) *message.add_starts() = start.Unpack();
+  if (!group.end_progress.empty()) message.mutable_progress()->ParseFromString(group.end_progress);
   *message.mutable_last_lines() = {group.last_lines.begin(), group.last_lines.end()};
   return message;
 }
@@ -102,6 +103,7 @@ absl::Status AddGroup(absl::string_view key, absl::string_view value, JobRecord&
   group.cause = message.cause();
   group.repeats = message.repeats();
   for (const v1::StartTimes& start : message.starts()) group.starts.emplace_back(start);
+  if (message.has_progress()) group.end_progress = message.progress().SerializeAsString();
   group.last_lines = {message.last_lines().begin(), message.last_lines().end()};
   job.groups.push_back(std::move(group));
   return absl::OkStatus();

@@ -94,6 +94,9 @@ struct GroupRecord {
   // (LastSteps in server/cluster/next_generation.h).
   uint64_t exchanged_step = 0;
   std::vector<PackedStart> starts = {};  // What took how long in its first start and its last three.
+  // How far its last start came: a RankProgress, serialized like PackedStart. Empty: it runs, or nothing was heard of
+  // it.
+  std::string end_progress = {};
 };
 
 // The generations of a job. All fields are empty or 0 until the number of its groups changes.

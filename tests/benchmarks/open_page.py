@@ -16,6 +16,7 @@ class OpenPage:
     def __init__(self, address):
         self.address = address
         self.bytes = 0  # Of all answers so far.
+        self.looks = 0
         self.points = 0  # In all answers so far.
         self.job = self.get("jobs")["rows"][0]["id"]
         self.version, self.newest, self.events_offset, self.log_offset = "", 0, 0, None
@@ -28,7 +29,10 @@ class OpenPage:
         return json.loads(text)
 
     def look(self):
-        """Asks for all that is new, as the page does every two seconds."""
+        """Asks for all that is new, as the page does every two seconds, and in each fifth call for the profile."""
+        if self.looks % 5 == 0:
+            self.get(f"profile/{self.job}")
+        self.looks += 1
         self.version = self.get(f"jobs/{self.job}", since=self.version)["version"]
         while (answer := self.get(f"events/{self.job}", offset=self.events_offset))["next_offset"] != self.events_offset:
             self.events_offset = answer["next_offset"]

@@ -26,6 +26,7 @@ groups:
   - {{ranks: 2}}
   - {{batch_size: 32}}
 averaging: {{rule: elastic, interval: 16}}
+owner: lovelace
 """
 # Would change the page if it ran, wherever it came from.
 SCRIPT = "</script><script>document.title='run'</script><img src=x onerror=document.title='run'>"

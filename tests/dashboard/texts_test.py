@@ -192,7 +192,7 @@ class Texts(cluster.Cluster):
 
     def test_of_any_answer(self):
         driver = self.watch("#/", WATCH + CHANGE)
-        rows = ["id", "reason", "what"]
+        rows = ["id", "owner", "reason", "what"]
         job = quote("two-sizes-1" + SCRIPT, safe="")
         for page, title, ready, expected in (
             ("#/", "Jobs - Hooke", "document.querySelector('tbody tr')", [f"jobs.rows.{name}" for name in rows]),

@@ -27,10 +27,10 @@ PROMETHEUS = shutil.which("prometheus", path=f"{os.environ['PATH']}:{UNPACKED}")
 PROMTOOL = shutil.which("promtool", path=f"{os.environ['PATH']}:{UNPACKED}")
 SOON_SECONDS = 90
 SIDE = 28
-# Prometheus asks each daemon every two seconds, and waits as long for its page. The scrapes of a minute must be whole. A
-# busy machine may delay one.
+# Prometheus asks each daemon every five seconds, and waits as long for its page, as deploy/grafana has it. The scrapes of a
+# minute must be whole. A busy machine may delay one.
 SCRAPE_SECONDS = 60
-GAP_SECONDS_MAX = 5
+GAP_SECONDS_MAX = 9
 DAEMONS = ["server-1", "server-2", "worker-1", "worker-2"]
 # Rule downpour fills all metrics but those of rounds.
 JOB = """name: bars
@@ -134,7 +134,7 @@ class Metrics(unittest.TestCase):
         text = (GRAFANA / "prometheus.yml").read_text()
         static = '    static_configs:\n      - targets: ["127.0.0.1:7490"]\n'
         assert static in text
-        text = text.replace(static, f"    file_sd_configs:\n      - files: [{targets}]\n").replace("scrape_interval: 5s", "scrape_interval: 2s")
+        text = text.replace(static, f"    file_sd_configs:\n      - files: [{targets}]\n")
         text = text.replace("evaluation_interval: 15s", "evaluation_interval: 1s")
         (cls.folder / "prometheus.yml").write_text(text)
         shutil.copy(GRAFANA / "alerts.yml", cls.folder)
@@ -230,17 +230,17 @@ class Metrics(unittest.TestCase):
         self.assertEqual(self.query('ALERTS{alertstate="firing"}'), [])
 
     def test_y_a_minute_of_scrapes_is_whole(self):
-        """The last test but one, so the minute has gone by in the others: Prometheus has got each page every two seconds of it, and stored all of it."""
+        """The last test but one, so the minute has gone by in the others: Prometheus has got each page every five seconds or so, and stored all of it."""
         def is_a_minute(up):
             return all(scrapes[-1][0] - scrapes[0][0] >= SCRAPE_SECONDS for scrapes in up.values()) and up
 
         up = wait_for("a minute of scrapes", lambda: is_a_minute(self.stored("up")))
         self.assertEqual(scrape_faults(up, self.stored("scrape_samples_scraped")), [])
         self.assertEqual({one["value"][1] for one in self.query("resets(process_cpu_seconds_total[10m])")}, {"0"})
-        # It logs samples that come twice with two values, or too late, as warnings.
+        # It warns of samples that come twice with two values, or too late.
         said = (self.folder / "prometheus.log").read_text()
         self.assertIn("level=info", said)
-        self.assertEqual([line for line in said.splitlines() if "level=info" not in line], [])
+        self.assertEqual(re.findall(r"(?i).*(?:out.of.order|different value|duplicate|too old|out of bounds|append failed).*", said), [])
 
     def test_z_the_end_of_a_job(self):
         """The last test by its name: servers forget the job at once, the coordinator shows how it ended, and a stopped worker is silent."""
@@ -292,8 +292,8 @@ def scrape_faults(up, samples):
 class ScrapeFaults(unittest.TestCase):
     """The check of a minute of scrapes sees each fault."""
 
-    GOOD = [[10.0, "1"], [11.0, "1"], [12.0, "1"]]
-    SAMPLES = [[10.0, "7"], [11.0, "7"], [12.0, "7"]]
+    GOOD = [[10.0, "1"], [15.0, "1"], [20.0, "1"]]
+    SAMPLES = [[10.0, "7"], [15.0, "7"], [20.0, "7"]]
 
     def faults(self, scrapes, samples):
         others = DAEMONS[1:]
@@ -304,9 +304,9 @@ class ScrapeFaults(unittest.TestCase):
 
     def test_each_fault_is_named(self):
         self.assertEqual(self.faults([], []), ["server-1: no scrapes"])
-        self.assertEqual(self.faults([[10.0, "1"], [11.0, "0"], [12.0, "1"]], self.SAMPLES), ["server-1: the scrape at 11.0 failed"])
-        self.assertEqual(self.faults([[10.0, "1"], [12.0, "1"], [18.0, "1"]], [*self.SAMPLES, [18.0, "7"]]), ["server-1: no scrape from 12.0 to 18.0"])
-        self.assertEqual(self.faults(self.GOOD, [[10.0, "7"], [11.0, "0"]]), ["server-1: no samples at 11.0", "server-1: no samples at 12.0"])
+        self.assertEqual(self.faults([[10.0, "1"], [15.0, "0"], [20.0, "1"]], self.SAMPLES), ["server-1: the scrape at 15.0 failed"])
+        self.assertEqual(self.faults([[10.0, "1"], [20.0, "1"]], self.SAMPLES), ["server-1: no scrape from 10.0 to 20.0"])
+        self.assertEqual(self.faults(self.GOOD, [[10.0, "7"], [15.0, "0"]]), ["server-1: no samples at 15.0", "server-1: no samples at 20.0"])
 
 
 def listening_port(pid):

@@ -52,7 +52,7 @@ function cell(content, kind) {
   return h("td", { class: kind }, content);
 }
 
-// Hides an element or shows it. If it had the focus, what the reader goes on with gets it.
+// Hides an element or shows it. If it had the focus, `next` gets it.
 function hide(element, hidden, next = page) {
   const hadFocus = hidden && element.contains(document.activeElement);
   element.hidden = hidden;

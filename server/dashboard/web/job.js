@@ -213,6 +213,7 @@ function jobPage(id) {
       ...facts([
         ["state", h("span", {}, badge(row.state), reason ? `: ${reason}` : "")],
         ["what", row.what],
+        ["owner", row.owner || null],
         ["done", h("span", {}, progressBar(row), rest === null ? "" : `, ${duration(rest)} left`)],
         ["time", duration(age(row, now))],
         ["submitted", clock(row.submitted_unix_ms)],

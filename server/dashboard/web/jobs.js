@@ -25,7 +25,7 @@ class JobTable {
     this.picked = picked;
     this.onPick = onPick;
     this.shown = new Map(); // Id -> its row in the table.
-    const columns = [["", null, "to compare"], ["job"], ["state"], ["done"], ["time", "number"], ["left", "number"], ["accuracy", "number"], ["what"], ["reason"]];
+    const columns = [["", null, "to compare"], ["job"], ["state"], ["done"], ["time", "number"], ["left", "number"], ["accuracy", "number"], ["what"], ["owner"], ["reason"]];
     const { body, element } = table("Jobs", columns);
     Object.assign(this, { body, element });
   }
@@ -54,6 +54,7 @@ class JobTable {
       cell(leftText(row, jobList.now), "number"),
       cell(accuracy(row), "number"),
       cell(row.what, "text"),
+      cell(row.owner),
       cell(reasonText(row.state, row.reason), "text"),
     );
   }
@@ -104,7 +105,7 @@ function jobsPage() {
   showCompare();
   const jobs = new JobTable(picked, showCompare);
   const more = h("p", { class: "quiet" });
-  const filter = h("input", { type: "search", id: "filter", placeholder: "name or state", autocomplete: "off" });
+  const filter = h("input", { type: "search", id: "filter", placeholder: "name, owner or state", autocomplete: "off" });
   const find = h("p", {}, h("label", { for: "filter" }, "Show only: "), filter);
   const all = h("button", { type: "button", hidden: "" });
   let limit = ROWS_AT_FIRST;
@@ -112,7 +113,8 @@ function jobsPage() {
   const show = (changed) => {
     const words = filter.value.toLowerCase();
     const sorted = [...jobList.rows.values()].sort((a, b) => jobNumber(b.id) - jobNumber(a.id));
-    const rows = sorted.filter((row) => row.id.toLowerCase().includes(words) || wordOf(row.state).toLowerCase().includes(words));
+    const rows = sorted.filter((row) => [row.id, row.owner, wordOf(row.state)].some((text) => text.toLowerCase().includes(words)));
+    jobs.element.classList.toggle("without-owners", !sorted.some((row) => row.owner));
     jobs.update(rows.slice(0, limit), changed);
     hide(all, rows.length <= limit, jobs.element);
     setText(all, `Show ${rows.length - limit} more`);

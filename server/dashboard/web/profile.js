@@ -47,6 +47,7 @@ class Profile {
   constructor(id) {
     this.id = id;
     this.next = 0; // When to ask again.
+    this.wasOver = false; // The job had ended when it was last asked for.
     this.atEnd = false; // It was read after the job's end: it does not change any more.
     this.about = h("p", { class: "quiet", id: "profile-about" });
     this.steps = table("Time of the last steps", [["group"], ["seconds", "number"], ["compute", "number"], ["waiting", "number"], ["collective", "number"], ["exchange", "number"], ["last to come"]]);
@@ -60,7 +61,7 @@ class Profile {
   show({ note, all, steps, servers }) {
     this.tables.hidden = !all;
     if (!all) {
-      this.about.textContent = `${note}. ${PROFILE_OF}`;
+      this.about.textContent = note;
       return;
     }
     const count = (of, word) => `${of} ${word}${of === 1 ? "" : "s"}`;
@@ -74,14 +75,17 @@ class Profile {
 
   // Asks for the profile now and then, and once after the job's end. What is wrong with a profile is said in its place.
   async update(isOver) {
-    if (this.atEnd || (!isOver && performance.now() < this.next)) return;
+    const ends = isOver && !this.wasOver;
+    if (this.atEnd || (!ends && performance.now() < this.next)) return;
+    this.next = performance.now() + PROFILE_EVERY_MS;
+    this.wasOver = isOver;
     try {
-      this.show(await get(`api/profile/${encodeURIComponent(this.id)}`));
+      const profile = await get(`api/profile/${encodeURIComponent(this.id)}`);
+      this.show(profile.all ? profile : { note: `${profile.note}. ${PROFILE_OF}` });
+      this.atEnd = isOver;
     } catch (error) {
       if (!(error instanceof Refused) || error.status === 401) throw error;
-      this.show({ note: error.message });
+      if (error.status !== 503 || this.tables.hidden) this.show({ note: error.message });
     }
-    this.next = performance.now() + PROFILE_EVERY_MS;
-    this.atEnd = isOver;
   }
 }
