@@ -149,6 +149,7 @@ JobRecord JobOf(int format, uint64_t number) {
   job.groups[1].cause.clear();
   job.groups[1].repeats = 0;
   job.groups[1].last_lines.clear();
+  job.groups[1].end_progress.clear();
   return job;
 }
 
