@@ -1,51 +1,16 @@
-"""The manifests of this folder, as `kubectl apply -k` sends them, and which fields they may have."""
+"""The manifests of this folder, as `kubectl apply -k` sends them, and what Kubernetes' own API description says against them."""
 
+import importlib.util
 import pathlib
+import re
 
 import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Fields of the objects that are used here, by the API reference. "*": any name. A list stands for its elements. None: a plain value.
-META = {"name": None, "namespace": None, "labels": {"*": None}}
-SELECTOR = {"matchLabels": {"*": None}}
-PROBE = {
-    **{name: None for name in ("periodSeconds", "failureThreshold", "timeoutSeconds", "initialDelaySeconds")},
-    "exec": {"command": None},
-    "tcpSocket": {"port": None},
-}
-CONTAINER = {
-    "name": None, "image": None, "command": None, "args": None,
-    "env": {"name": None, "value": None, "valueFrom": {"fieldRef": {"fieldPath": None}, "resourceFieldRef": {"containerName": None, "resource": None}}},
-    "ports": {"name": None, "containerPort": None},
-    "startupProbe": PROBE, "readinessProbe": PROBE, "livenessProbe": PROBE,
-    "resources": {"requests": {"*": None}, "limits": {"*": None}},
-    "securityContext": {"allowPrivilegeEscalation": None, "readOnlyRootFilesystem": None, "capabilities": {"drop": None}},
-    "volumeMounts": {"name": None, "mountPath": None, "readOnly": None},
-}  # fmt: skip
-POD = {
-    "terminationGracePeriodSeconds": None, "automountServiceAccountToken": None,
-    "securityContext": {"runAsNonRoot": None, "runAsUser": None, "runAsGroup": None, "fsGroup": None, "seccompProfile": {"type": None}},
-    "containers": CONTAINER,
-    "volumes": {"name": None, "secret": {"secretName": None, "defaultMode": None}, "emptyDir": {"medium": None, "sizeLimit": None}},
-}  # fmt: skip
-TEMPLATE = {"metadata": META, "spec": POD}
-CLAIM = {"metadata": META, "spec": {"accessModes": None, "resources": {"requests": {"*": None}}}}
-PEER = {"podSelector": SELECTOR}
-# (apiVersion, kind) -> fields of the spec.
-SPECS = {
-    ("v1", "Namespace"): None,
-    ("v1", "Service"): {"clusterIP": None, "publishNotReadyAddresses": None, "selector": {"*": None}, "ports": {"name": None, "port": None, "targetPort": None}},
-    ("apps/v1", "StatefulSet"): {
-        "replicas": None, "serviceName": None, "podManagementPolicy": None, "selector": SELECTOR, "template": TEMPLATE, "volumeClaimTemplates": CLAIM,
-    },
-    ("apps/v1", "Deployment"): {
-        "replicas": None, "strategy": {"type": None, "rollingUpdate": {"maxSurge": None, "maxUnavailable": None}}, "selector": SELECTOR, "template": TEMPLATE,
-    },
-    ("policy/v1", "PodDisruptionBudget"): {"maxUnavailable": None, "selector": SELECTOR},
-    ("networking.k8s.io/v1", "NetworkPolicy"): {
-        "podSelector": SELECTOR, "policyTypes": None, "ingress": {"from": PEER, "ports": {"protocol": None, "port": None}},
-    },
-}  # fmt: skip
+# Debian's package of the Python client, whose classes are made from the API's OpenAPI description.
+MISSING = "" if importlib.util.find_spec("kubernetes") else "no Python module kubernetes: deploy/install-deps installs it"
+# What a field of a plain type may hold.
+PLAIN = {"str": str, "int": int, "bool": bool, "float": (int, float), "object": object, "quantity": (str, int, float)}
 
 
 def kustomization():
@@ -61,20 +26,46 @@ def find(kind, name):
     return next(item for item in objects() if item["kind"] == kind and item["metadata"]["name"] == name)
 
 
-def unknown_fields(value, fields, path=""):
-    """Yields the paths of fields that `fields` does not have."""
-    if isinstance(value, list) and fields is not None:
-        for element in value:
-            yield from unknown_fields(element, fields, path + "[]")
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            if fields is None or (name not in fields and "*" not in fields):
-                yield f"{path}.{name}"
-            else:
-                yield from unknown_fields(inner, fields.get(name, fields.get("*")), f"{path}.{name}")
-
-
 def faults(item):
-    """Returns the fields of an object that its kind does not have."""
-    spec = SPECS[(item["apiVersion"], item["kind"])]
-    return list(unknown_fields(item, {"apiVersion": None, "kind": None, "metadata": META, "spec": spec}))
+    """Returns what the API of Kubernetes has against an object: "path: what", one for each field that is unknown, missing or of another type."""
+    from kubernetes import client
+
+    group, _, version = item["apiVersion"].rpartition("/")
+    api = getattr(client, f"{group.partition('.')[0].capitalize() or 'Core'}{version.capitalize()}Api", None)
+    kind = re.sub(r"(?<!^)([A-Z])", r"_\1", item["kind"]).lower()
+    if not any(hasattr(api, f"create{scope}_{kind}") for scope in ("", "_namespaced")):
+        return [f"{item['apiVersion']} has no kind {item['kind']}"]
+    return list(faults_of(item, version.capitalize() + item["kind"], ""))
+
+
+def faults_of(value, kind, path):
+    """Yields the faults of a value that the API describes as `kind`: a class of the client, a plain type, list[kind] or dict(str, kind)."""
+    from kubernetes import client
+
+    container = re.fullmatch(r"list\[(.*)\]|dict\(str, (.*)\)", kind)
+    if container:
+        of_list, of_dict = container.groups()
+        if not isinstance(value, list if of_list else dict):
+            yield f"{path}: not a {'list' if of_list else 'map'}"
+            return
+        for key, inner in enumerate(value) if of_list else value.items():
+            yield from faults_of(inner, of_list or of_dict, f"{path}[]" if of_list else f"{path}.{key}")
+    elif kind in PLAIN:
+        if not isinstance(value, PLAIN[kind]) or (kind == "int" and isinstance(value, bool)):
+            yield f"{path}: {value!r} is no {kind}"
+    elif not isinstance(value, dict):
+        yield f"{path}: not a map"
+    else:
+        model = getattr(client, kind)
+        attributes = {name: attribute for attribute, name in model.attribute_map.items()}
+        yield from (f"{path}.{name}: unknown" for name in value if name not in attributes)
+        known = {attributes[name]: inner for name, inner in value.items() if name in attributes}
+        try:
+            # It refuses what lacks a required field, or has a value that its field does not allow.
+            model(**known)
+        except ValueError as error:
+            yield f"{path}: {error}"
+        for attribute, inner in known.items():
+            # The client says that quantities are strings. Kubernetes takes numbers, too, as `cpu: 2`.
+            of = "dict(str, quantity)" if kind == "V1ResourceRequirements" else model.openapi_types[attribute]
+            yield from faults_of(inner, of, f"{path}.{model.attribute_map[attribute]}")
