@@ -1,5 +1,6 @@
 """A cluster on this machine with a job that has ended, for tests that look at its web page in a browser."""
 
+import decimal
 import json
 import os
 import pathlib
@@ -30,6 +31,16 @@ owner: lovelace
 """
 # Would change the page if it ran, wherever it came from.
 SCRIPT = "</script><script>document.title='run'</script><img src=x onerror=document.title='run'>"
+
+
+def endless(name):
+    """Returns the text of a job file like JOB, for a job that does not end by itself."""
+    return JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", name)
+
+
+def fixed(value, digits):
+    """Returns a number's text as the page's toFixed does. Python's own formats round halves to even digits."""
+    return str(decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-digits), decimal.ROUND_HALF_UP))
 
 
 @unittest.skipIf(browser.MISSING, browser.MISSING)

@@ -28,7 +28,7 @@ import cluster  # noqa: E402
 import polling  # noqa: E402
 import skips  # noqa: E402
 import time_shares  # noqa: E402
-from cluster import HOOKE, JOB, SCRIPT, SECONDS  # noqa: E402
+from cluster import HOOKE, JOB, SCRIPT, SECONDS, endless, fixed  # noqa: E402
 
 PICTURES = pathlib.Path(sys.argv.pop()) if sys.argv[1:2] == ["--pictures"] and len(sys.argv) == 3 else None
 
@@ -200,20 +200,26 @@ class Dashboard(cluster.Cluster):
         self.assertEqual(json.load(self.get("/api/profile/two-sizes-1")), expected)
         driver = self.open("#/jobs/two-sizes-1")
         shown = "return [...document.querySelectorAll('table[aria-label=\"%s\"] tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"
-        percent = lambda share: f"{100 * share:.1f} %"
+        percent = lambda share: f"{fixed(100 * share, 1)} %"
         steps = [
-            [f"group {one['group']}", f"{one['seconds']:.1f}", *(percent(one[f"{part}_share"]) for part in ("compute", "waiting", "collective", "exchange")), f"rank {one['last_rank']}, {percent(one['last_share'])}" if one["ranks"] > 1 else "-"]
+            [f"group {one['group']}", fixed(one["seconds"], 1), *(percent(one[f"{part}_share"]) for part in ("compute", "waiting", "collective", "exchange")), f"rank {one['last_rank']}, {percent(one['last_share'])}" if one["ranks"] > 1 else "-"]
             for one in expected["steps"]
         ]
         self.assertEqual([row[0] for row in steps], ["group 0", "group 1"])
         self.assertEqual(self.wait_for(driver, "the last steps", shown % "Time of the last steps"), steps)
-        # The command's own table has the same texts. Its sizes are joined by a hyphen.
+        # The command's own table has the same texts, but rounds halves to even digits. Its sizes are joined by a hyphen.
         table = [re.split(r"  +", line) for line in self.hooke("profile", "two-sizes-1").splitlines()[2:]]
         self.assertGreater(len(table), 3)
         sizes = [[cell.replace("\u2013", "-") for cell in row] for row in driver.execute_script(shown % "Collectives by size")]
-        for row, said in zip(sizes, table, strict=True):
-            self.assertEqual([row[0], row[2], row[4:7], row[8], row[9]], [said[0], said[2], said[4:7], said[8], said[9]])
-            self.assertEqual(["0" if row[1] == "0 B" else row[1], row[3], row[10].replace(", ", ",")], [said[1], said[3], said[10] if len(said) > 10 else ""])
+        for row, said, one in zip(sizes, table, expected["all"]["collectives"], strict=True):
+            self.assertEqual([row[0], row[2], row[9]], [said[0], said[2], said[9]])
+            self.assertEqual(["0" if row[1] == "0 B" else row[1], row[10].replace(", ", ",")], [said[1], said[10] if len(said) > 10 else ""])
+            times = [one[f"{name}_us"] for name in ("min", "median", "p99")]
+            self.assertEqual((row[4:7], said[4:7]), ([fixed(us, 1) for us in times], [f"{us:.1f}" for us in times]))
+            self.assertEqual((row[8], said[8]), (percent(one["step_share"]), f"{100 * one['step_share']:.1f} %"))
+            (page_size, page_unit), (said_size, said_unit) = row[3].split(), said[3].split()
+            self.assertEqual(page_unit, said_unit)
+            self.assertAlmostEqual(float(page_size), float(said_size), delta=0.11)
             self.assertEqual("-" if row[7] == "-" else float(row[7]), "-" if said[7] == "-" else float(said[7]))
         self.assertIn(f"3 ranks of 2 groups, together {expected['all']['step_seconds']:.3g} s in steps", driver.execute_script("return document.getElementById('profile-about').textContent"))
         self.assertEqual(driver.execute_script("return document.querySelector('#profile').previousElementSibling.innerText.replace(/\\s+/g, ' ').trim()"), "Profile Trace (ui.perfetto.dev)")
@@ -251,8 +257,7 @@ class Dashboard(cluster.Cluster):
 
         # A job that waits, because another has all slots, has no center.
         for name in ("fills", "waits"):
-            (self.folder / f"{name}.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", name))
-            waits = re.match(r"submitted (\S+);", self.hooke("submit", f"{name}.yaml")).group(1)
+            waits = self.submit(endless(name))
             self.addCleanup(self.hooke, "cancel", waits)
         driver.get(f"http://{self.address}/#/jobs/{waits}")
         self.wait_for(driver, "the page", "return document.querySelector('h1')?.textContent === arguments[0]".replace("arguments[0]", json.dumps(waits)))
@@ -352,9 +357,7 @@ class Dashboard(cluster.Cluster):
         self.assertTrue(driver.execute_script("return document.getElementById('resume').hidden"))
 
     def test_scales_a_job(self):
-        text = JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "scaled").replace("  - {ranks: 2}\n  - {batch_size: 32}", "  {count: 1, ranks: 1}")
-        (self.folder / "scaled.yaml").write_text(text)
-        job = re.match(r"submitted (\S+);", self.hooke("submit", "scaled.yaml")).group(1)
+        job = self.submit(endless("scaled").replace("  - {ranks: 2}\n  - {batch_size: 32}", "  {count: 1, ranks: 1}"))
         self.addCleanup(self.hooke, "cancel", job)
         driver = self.open(f"#/jobs/{job}")
         running = "return [...document.querySelectorAll('.scroll .badge')].filter((b) => b.textContent === 'running').length"
@@ -381,8 +384,7 @@ class Dashboard(cluster.Cluster):
         self.assertEqual(re.findall(r'data-series="([^"]+)"', section), [f"{job} group {n}" for job in ("two-sizes-1", other) for n in range(2)])
 
     def test_cancels_a_job(self):
-        (self.folder / "long.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "long"))
-        job = re.match(r"submitted (\S+);", self.hooke("submit", "long.yaml")).group(1)
+        job = self.submit(endless("long"))
         self.assertIn("Cancel the job", self.dom(f"#/jobs/{job}"))
         action = {"X-Hooke-Action": json.load(self.get("/api/page"))["action_key"]}
         self.assertEqual(self.get(f"/api/cancel/{job}", action).status, 405)
@@ -410,8 +412,7 @@ class Dashboard(cluster.Cluster):
         cells = lambda: [[row[columns[name]] for name in answers] for row in driver.execute_script(table) if len(row) == len(columns)]
         polling.wait_for("idle servers", lambda: cells() == [["-"] * 5] * 2, SECONDS, lambda: str(cells()))
         self.assertNotIn(" answers ", self.hooke("nodes"))
-        (self.folder / "busy.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "busy"))
-        job = re.match(r"submitted (\S+);", self.hooke("submit", "busy.yaml")).group(1)
+        job = self.submit(endless("busy"))
         self.addCleanup(self.hooke, "cancel", job)
         polling.wait_for("servers that answer", lambda: all("-" not in row for row in cells()), SECONDS, lambda: str(cells()))
         for row in cells():

@@ -18,13 +18,12 @@ import browser  # noqa: E402
 import cluster  # noqa: E402
 import polling  # noqa: E402
 import skips  # noqa: E402
-from cluster import HOOKE, JOB, SECONDS  # noqa: E402
+from cluster import HOOKE, SECONDS, endless  # noqa: E402
 
 
 class KilledGroup(cluster.Cluster):
     def test_a_killed_group_is_red_with_the_reason_within_10_seconds(self):
-        (self.folder / "killed.yaml").write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("two-sizes", "killed"))
-        job = re.match(r"submitted (\S+);", self.hooke("submit", "killed.yaml")).group(1)
+        job = self.submit(endless("killed"))
         self.addCleanup(self.hooke, "cancel", job)
         driver = self.open(f"#/jobs/{job}")
         self.wait_for(driver, "a group that trains", "return [...document.querySelectorAll('.badge')].filter((b) => b.textContent === 'running').length >= 2")
@@ -66,7 +65,7 @@ class LostWorker(unittest.TestCase):
         workers = [self.start("hooke-worker", f"--coordinator={coordinator}", f"--name=w{n}", "--slots=1")[0] for n in (1, 2)]
         environment = dict(os.environ, HOME=folder.name, HOOKE_COORDINATOR=coordinator)
         job_file = self.folder / "lost.yaml"
-        job_file.write_text(JOB.replace("epochs: 2", "epochs: 100000").replace("  - {ranks: 2}\n  - {batch_size: 32}", "  {count: 2, ranks: 1}"))
+        job_file.write_text(endless("lost").replace("  - {ranks: 2}\n  - {batch_size: 32}", "  {count: 2, ranks: 1}"))
         said = subprocess.run([HOOKE, "submit", job_file], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
         job = re.match(r"submitted (\S+);", said).group(1)
         driver = browser.start(folder.name)

@@ -19,9 +19,10 @@ function svg(tag, attributes) {
   return element;
 }
 
-// Gives a table these rows. Cells that say the same stay as they are, so that nobody loses a click or a selection. What
+// Gives a table these rows, or one that says `none`. Cells that say the same stay as they are, so that nobody loses a click or a selection. What
 // had the focus has it again.
-function setRows(body, rows) {
+function setRows(body, rows, none = "") {
+  if (!rows.length && none) rows = [h("tr", {}, h("td", { colspan: body.parentElement.tHead.rows[0].cells.length, class: "quiet" }, none))];
   const key = document.activeElement?.dataset?.key;
   rows.forEach((row, index) => {
     const old = body.rows[index];
@@ -125,6 +126,10 @@ function bytes(count, plain = false) {
 function number(value, digits) {
   const parsed = Number(value ?? 0);
   return Number.isFinite(parsed) ? parsed.toFixed(digits) : "-";
+}
+
+function counted(count, word) {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }
 
 function ended(row) {

@@ -81,15 +81,14 @@ function nodesPage() {
       cell(`${bytes(Math.round(link.bytes_per_second))}/s`, "number"),
       cell(clock(link.measured_unix_ms)),
     );
-  const fill = (body, rows, columns, none) => setRows(body, rows.length ? rows : [h("tr", {}, h("td", { colspan: columns, class: "quiet" }, none))]);
   return {
     async update() {
       const answer = await get("api/nodes");
       const nodes = answer.nodes ?? [];
       workers.element.classList.toggle("without-gpus", !nodes.some((node) => node.gpus > 0));
-      fill(workers.body, nodes.filter((node) => node.kind === "WORKER").map(workerRow), 9, "No worker has joined: start one with hooke-worker.");
-      fill(servers.body, nodes.filter((node) => node.kind === "SERVER").map(serverRow), serverColumns.length, "none");
-      fill(links.body, (answer.links ?? []).map(linkRow), 5, "No group has run on several workers.");
+      setRows(workers.body, nodes.filter((node) => node.kind === "WORKER").map(workerRow), "No worker has joined: start one with hooke-worker.");
+      setRows(servers.body, nodes.filter((node) => node.kind === "SERVER").map(serverRow), "none");
+      setRows(links.body, (answer.links ?? []).map(linkRow), "No group has run on several workers.");
     },
     leave() {},
   };

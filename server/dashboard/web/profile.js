@@ -64,11 +64,9 @@ class Profile {
       this.about.textContent = note;
       return;
     }
-    const count = (of, word) => `${of} ${word}${of === 1 ? "" : "s"}`;
     const without = all.calls_left_out ? `; ${all.calls_left_out} calls had no room` : "";
-    this.about.textContent = `${count(all.ranks, "rank")} of ${count(all.groups, "group")}, together ${Number(all.step_seconds.toPrecision(3))} s in steps${without}`;
-    const none = h("tr", {}, h("td", { colspan: "7", class: "quiet" }, "No time of the last steps is known from all ranks of a group yet."));
-    setRows(this.steps.body, steps.length ? steps.map(stepRow) : [none]);
+    this.about.textContent = `${counted(all.ranks, "rank")} of ${counted(all.groups, "group")}, together ${Number(all.step_seconds.toPrecision(3))} s in steps${without}`;
+    setRows(this.steps.body, steps.map(stepRow), "No time of the last steps is known from all ranks of a group yet.");
     setRows(this.sizes.body, all.collectives.map(collectiveRow));
     this.servers.textContent = servers.length ? `Cores that the servers keep busy: ${servers.map(({ address, cores }) => `${address} ${number(cores, 2)}`).join(", ")}` : "";
   }
