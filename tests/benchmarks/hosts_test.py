@@ -12,8 +12,10 @@ from xml.sax import saxutils
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "deploy")]
 import hosts  # noqa: E402
+import skips  # noqa: E402
 
 MPIRUN = sys.argv.pop(1) if len(sys.argv) > 1 else "mpirun.openmpi"
 BENCH = pathlib.Path("worker/bench/hooke-bench").resolve()
@@ -64,4 +66,4 @@ if __name__ == "__main__":
     if missing:
         skip(missing)
     else:
-        unittest.main()
+        skips.main()
