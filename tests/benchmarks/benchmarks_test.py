@@ -36,6 +36,7 @@ import recovery_benchmark as recovery  # noqa: E402
 import reports_benchmark as reports  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
 import split_benchmark as split  # noqa: E402
+import step_times  # noqa: E402
 import training_benchmark as training  # noqa: E402
 import types_benchmark  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
@@ -273,11 +274,34 @@ class Asked(unittest.TestCase):
         self.assertEqual(away.row_of("SSP", "stop", [(0.0, 0.0, 0.0)])["share"], 0.0)
 
     def test_recovery(self):
-        # Times, start, step: 10 steps a second, then none for 2 s, then 10 a second again.
-        before, after = (100.0, 1, 50, "n1"), (105.0, 1, 80, "n1")
-        self.assertEqual(recovery.rate_between(before, after), 6)
-        self.assertEqual(recovery.lost_seconds(before, after, 10), 2)
-        self.assertEqual(recovery.lost_seconds(before, after, 5), 0)
+        with tempfile.TemporaryDirectory() as folder:
+
+            def steps(group, start, *seconds):
+                writer = step_times.Writer(folder, group, start)
+                for second in seconds:
+                    # Ten steps a second, each in its tenth's middle.
+                    for tenth in range(10):
+                        writer.add(second + (tenth + 0.5) / 10)
+                writer.file.close()
+
+            # The first group makes no steps for 2 s. The other one makes 9 of 10 in the second after the failure.
+            steps(0, 2, 97, 98, 99, 102, 103, 104)
+            steps(1, 1, 97, 98, 99)
+            whole = step_times.Writer(folder, 1, 1)
+            for tenth in range(9):
+                whole.add(100.05 + tenth / 10)
+            whole.file.write(b"cut")
+            whole.file.close()
+            one = recovery.Steps(folder, [2, 1], 100.0)
+            self.assertEqual(one.usual, [10, 10])
+            self.assertAlmostEqual(one.lost(105.0), 2)
+            self.assertAlmostEqual(one.others(101.0), 0.9)
+            self.assertIsNone(one.again())
+            # Then the first group starts again, and later the other one.
+            steps(0, 3, 106)
+            self.assertAlmostEqual(one.again(), 106.05)
+            steps(1, 2, 106)
+            self.assertEqual(one.others(101.0), 0.0)
         row = recovery.row_of("rank_killed", [(1.0, 1.0), (3.0, 0.9), (1.5, 0.949)])
         self.assertEqual((row["trials"], row["median_s"], row["worst_s"], row["others_lowest"]), (3, 1.5, 3.0, 0.9))
         self.assertEqual(recovery.missed([row]), ["rank_killed: the other group made 0.949 of its usual steps; asked is at least 0.95"])
@@ -326,11 +350,13 @@ class Asked(unittest.TestCase):
         self.assertEqual(rounds.missed({8: 0.01, 64: 0.01, 256: 0.0201}), [what])
 
     def test_scheduling(self):
-        def row(p99):
-            return {"kind": "tick", "p99_ms": p99}
+        def missed(kind, median, p99):
+            return scheduling.missed([{"kind": kind, "median_ms": median, "p99_ms": p99}])
 
-        self.assertEqual(scheduling.missed([row(1), row(49.9)]), [])
-        self.assertEqual(scheduling.missed([row(1), row(50.0)]), ["tick: p99 is 50.00 ms of CPU time; asked is less than 50 ms"])
+        self.assertEqual(missed("tick", 0.0999, 49.9), [])
+        self.assertEqual(missed("end", 20, 49.9), [])
+        self.assertEqual(missed("end", 20, 50.0), ["end: p99 is 50.00 ms of CPU time; asked is less than 50 ms"])
+        self.assertEqual(missed("tick", 0.1, 1), ["tick: median is 0.10 ms of CPU time; asked is less than 0.1 ms"])
 
     def test_coordinator(self):
         def missed(cpu, scrape=0.1):

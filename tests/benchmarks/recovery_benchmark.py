@@ -3,10 +3,10 @@
 
 Five hosts are network namespaces of this machine, without a limit for their links: a coordinator, a second server and three workers of two slots. A
 job has two groups of two ranks; one slot pair is spare. A step is a rest of 10 ms and a collective, so a group's rate does not depend on the cores that
-the other one leaves it. --repetitions times, each failure happens to the first group or to a server, and is mended after --mend seconds. Lost are the
-seconds in which the first group made no new steps, from the failure until it trains again in a later start, or for failures that end no group: the
-seconds that its steps are short of its usual rate. The rate of the other group is that in the same time, by its usual one; if a server is away: in the
-time for which it is. Asked: nothing is lost but time, and the other group keeps 0.95 of its rate in the median. Needs root.
+the other one leaves it. --repetitions times, each failure happens to the first group or to a server, and is mended after --mend seconds. Each
+rank 0 writes down when its steps ended. Lost are the seconds from the failure until the first group's first step in a later start, or for failures that
+end no group: the seconds that its steps are short of its usual rate. The rate of the other group is that in the same time, by its usual one; if a server
+is away: in the time for which it is. Asked: nothing is lost but time, and the other group keeps 0.95 of its rate in the median. Needs root.
 """
 
 import json
@@ -21,26 +21,27 @@ import threading
 import time
 
 import report
+import step_times
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 OTHERS_RATE = 0.95
-USUAL_SECONDS = 2
+USUAL_SECONDS = 3
 SETTLE_SECONDS = 60
 JOB = """name: recovery
 command: [/usr/bin/python3, {script}]
-environment: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1"}}
+environment: {{PYTHONPATH: "{package}", STEP_TIMES: "{steps}", PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1", OPENBLAS_NUM_THREADS: "1"}}
 groups: {{count: 2, ranks: 2}}
 averaging: {{rule: elastic, interval: 16}}
 """
 
 
 class Watch:
-    """Follows a job. `seen` is the last status, with the time at which it came; `moved` says for each group when a status first had its present step."""
+    """Follows a job, and knows its last status."""
 
     def __init__(self, cluster, job_id):
         command = cluster.network.command(0, [str(cluster.programs / "hooke"), "watch", job_id, "--output=json", f"--coordinator={cluster.address}"])
         self.process = subprocess.Popen(command, env=cluster.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.lock, self.seen, self.moved = threading.Lock(), (0.0, None), {}
+        self.lock, self.seen = threading.Lock(), (0.0, None)
         self.thread = threading.Thread(target=self.follow, daemon=True)
         self.thread.start()
 
@@ -50,28 +51,18 @@ class Watch:
             if "groups" in status:
                 with self.lock:
                     self.seen = (time.monotonic(), status)
-                    for number, group in enumerate(status["groups"]):
-                        step = (group["progress"] or {}).get("step", 0)
-                        if self.moved.get(number, (0, None))[1] != step:
-                            self.moved[number] = (self.seen[0], step)
 
     def group(self, number):
-        """Returns (time, incarnation, step, worker) of a group as it was last seen; step 0: it has made none in this start."""
+        """Returns (time, incarnation, worker) of a group as it was last seen; incarnation 0: it does not train."""
         with self.lock:
             when, status = self.seen
         if status is None:
-            return when, 0, 0, ""
+            return when, 0, ""
         if status["state"] not in ("queued", "running"):
             raise SystemExit(f"FAILED: the job is {status['state']}: {status['reason']}")
         group = status["groups"][number]
-        running = group["state"] == "running"
-        return when, group["incarnation"], int((group["progress"] or {}).get("step", 0)) if running else 0, group["worker"]
-
-    def at_last_step(self, number):
-        """Like group(), with the time at which the group's last step came. Groups report at different times, so only such times belong to steps."""
-        _, *group = self.group(number)
-        with self.lock:
-            return (self.moved[number][0], *group)
+        trains = group["state"] == "running" and int((group["progress"] or {}).get("step", 0)) > 0
+        return when, group["incarnation"] if trains else 0, group["worker"]
 
     def end(self):
         self.process.kill()
@@ -89,62 +80,67 @@ def wait_for(what, condition, seconds=SETTLE_SECONDS):
     raise SystemExit(f"FAILED: {what}: not within {seconds} s")
 
 
-def rate_between(before, after):
-    """Returns steps a second between two answers of Watch.group for the same start."""
-    return (after[2] - before[2]) / (after[0] - before[0]) if after[0] > before[0] else 0.0
+class Steps:
+    """The steps of both groups, whose usual rate is that of the last USUAL_SECONDS before `failed_at`."""
 
+    def __init__(self, folder, starts, failed_at):
+        self.folder, self.starts, self.failed_at = folder, starts, failed_at
+        self.usual = [self.count(number, failed_at - USUAL_SECONDS, failed_at) / USUAL_SECONDS for number in (0, 1)]
 
-def lost_seconds(before, after, usual):
-    """Returns the seconds of the time between two answers for which there are no steps at the usual rate; at least 0."""
-    return max(0.0, after[0] - before[0] - (after[2] - before[2]) / usual)
+    def count(self, number, begin, end):
+        return step_times.between(step_times.starts(self.folder, number)[self.starts[number]], begin, end)
+
+    def again(self):
+        """Returns when the first group made its first step in a later start; None: not yet."""
+        return step_times.first_after(step_times.starts(self.folder, 0), self.starts[0])
+
+    def lost(self, end):
+        """Returns the seconds until `end` for which the first group has no steps at its usual rate; at least 0."""
+        return max(0.0, end - self.failed_at - self.count(0, self.failed_at, end) / self.usual[0])
+
+    def others(self, end):
+        """Returns the second group's rate from the failure until `end`, by its usual one. A group that has started again has none."""
+        if step_times.first_after(step_times.starts(self.folder, 1), self.starts[1]) is not None:
+            return 0.0
+        return self.count(1, self.failed_at, end) / (end - self.failed_at) / self.usual[1]
 
 
 class Trial:
     """One job's groups before a failure."""
 
-    def __init__(self, watch):
-        self.watch = watch
-        wait_for("both groups train", lambda: all(watch.group(number)[2] >= 20 for number in (0, 1)))
-        first = [watch.at_last_step(number) for number in (0, 1)]
-        wait_for("the usual rate", lambda: watch.group(0)[0] - first[0][0] >= USUAL_SECONDS)
-        self.before = [watch.at_last_step(number) for number in (0, 1)]
-        if any(now[1] != then[1] for now, then in zip(self.before, first)):
-            raise SystemExit("FAILED: a group has started again by itself")
-        self.usual = [rate_between(then, now) for now, then in zip(self.before, first)]
-        self.failed_at = time.monotonic()
+    def __init__(self, watch, folder):
+        begun = time.monotonic()
+        wait_for("both groups train", lambda: all(when > begun and start > 0 for when, start, _ in map(watch.group, (0, 1))))
+        starts = [watch.group(number)[1] for number in (0, 1)]
+        time.sleep(USUAL_SECONDS)
+        self.steps = Steps(folder, starts, time.monotonic())
 
     def started_again(self):
-        """Returns the seconds until group 0 trains in a later start, and the other group's part of its rate."""
+        """Returns the seconds until the first group trains in a later start, and the other group's part of its rate."""
+        again = wait_for("group 0 trains again", self.steps.again)
+        return again - self.steps.failed_at, self.steps.others(again)
 
-        def trains():
-            now = self.watch.group(0)
-            return now if now[1] > self.before[0][1] and now[2] > 0 else None
-
-        seconds = wait_for("group 0 trains again", trains)[0] - self.failed_at
-        return seconds, self.others()
-
-    def went_on(self, seconds, others=None):
-        """Returns the seconds that group 0 has lost once `seconds` have passed, and the other group's part of its rate: `others`, or until then."""
-        wait_for("time", lambda: self.watch.group(0)[0] - self.failed_at >= seconds)
-        others = self.others() if others is None else others
-        after = self.watch.at_last_step(0)
-        if after[1] != self.before[0][1]:
-            return after[0] - self.failed_at, others
-        return lost_seconds(self.before[0], after, self.usual[0]), others
-
-    def others(self):
-        after = self.watch.at_last_step(1)
-        return rate_between(self.before[1], after) / self.usual[1] if after[1] == self.before[1][1] else 0.0
+    def went_on(self, seconds, away=None):
+        """Returns the seconds that the first group has lost once `seconds` have passed, and the other group's part of its rate in the first `away`
+        of them; None: in all."""
+        end = self.steps.failed_at + seconds
+        time.sleep(max(0, end - time.monotonic()))
+        again = self.steps.again()
+        lost = self.steps.lost(end) if again is None else again - self.steps.failed_at
+        return lost, self.steps.others(end if away is None else self.steps.failed_at + away)
 
 
 class Failures:
     """The kinds of failure, each a method that returns what Trial measured."""
 
-    def __init__(self, cluster, watch, mend):
-        self.cluster, self.watch, self.seconds = cluster, watch, mend
+    def __init__(self, cluster, watch, steps, mend):
+        self.cluster, self.watch, self.steps, self.seconds = cluster, watch, steps, mend
+
+    def trial(self):
+        return Trial(self.watch, self.steps)
 
     def host(self):
-        return int(self.watch.group(0)[3][1:])
+        return int(self.watch.group(0)[2][1:])
 
     def process(self, *names):
         for pid in self.cluster.network._processes(self.host()):
@@ -153,17 +149,17 @@ class Failures:
         raise SystemExit(f"FAILED: no {names[0]} on the host of group 0")
 
     def rank_killed(self):
-        trial = Trial(self.watch)
+        trial = self.trial()
         os.kill(self.process("python3"), signal.SIGKILL)
         return trial.started_again()
 
     def mpirun_killed(self):
-        trial = Trial(self.watch)
+        trial = self.trial()
         os.kill(self.process("mpirun", "mpirun.openmpi", "orterun"), signal.SIGKILL)
         return trial.started_again()
 
     def worker_drained(self):
-        trial, name = Trial(self.watch), f"n{self.host()}"
+        trial, name = self.trial(), f"n{self.host()}"
         self.cluster.hooke("drain", name, "--now")
         measured = trial.started_again()
         self.cluster.hooke("drain", name, "--undo")
@@ -176,7 +172,7 @@ class Failures:
         return self.without_worker(lambda worker: worker.kill())
 
     def without_worker(self, end):
-        trial, host = Trial(self.watch), self.host()
+        trial, host = self.trial(), self.host()
         worker = self.cluster.workers[f"n{host}"]
         end(worker)
         measured = trial.started_again()
@@ -186,7 +182,7 @@ class Failures:
         return measured
 
     def host_cut_off(self):
-        trial, host = Trial(self.watch), self.host()
+        trial, host = self.trial(), self.host()
         self.cluster.network.cut(host)
         measured = trial.started_again()
         self.cluster.network.join(host)
@@ -194,7 +190,7 @@ class Failures:
         return measured
 
     def rank_stopped(self):
-        trial = Trial(self.watch)
+        trial = self.trial()
         pid = self.process("python3")
         os.kill(pid, signal.SIGSTOP)
         time.sleep(self.seconds)
@@ -202,23 +198,20 @@ class Failures:
         return trial.went_on(self.seconds + 2)
 
     def server_killed(self):
-        trial = Trial(self.watch)
+        trial = self.trial()
         self.cluster.second.kill()
         self.cluster.second.wait()
         time.sleep(self.seconds)
-        others = trial.others()
         self.cluster.start_second()
-        return trial.went_on(self.seconds + 5, others)
+        return trial.went_on(self.seconds + 5, self.seconds)
 
     def coordinator_killed(self):
-        trial = Trial(self.watch)
+        trial = self.trial()
         self.cluster.server.kill()
         self.cluster.server.wait()
         time.sleep(self.seconds)
-        begun = time.monotonic()
         self.cluster.start_server()
-        wait_for("the coordinator knows of the other group's steps", lambda: self.watch.group(1)[0] > begun and self.watch.group(1)[2] > 0)
-        return trial.went_on(self.seconds + 5, trial.others())
+        return trial.went_on(self.seconds + 5, self.seconds)
 
 
 KINDS = {
@@ -278,9 +271,12 @@ def run_all(arguments):
         cluster.programs = support.PROGRAMS
         try:
             cluster.start_second()
-            job_id = cluster.submit(JOB.format(script=TESTS / "benchmarks" / "paced_rank.py", package=TESTS.parent / "python"))
+            steps = pathlib.Path(folder, "steps")
+            steps.mkdir()
+            package = f"{TESTS.parent / 'python'}:{TESTS / 'benchmarks'}"
+            job_id = cluster.submit(JOB.format(script=TESTS / "benchmarks" / "paced_rank.py", package=package, steps=steps))
             watch = Watch(cluster, job_id)
-            failures = Failures(cluster, watch, arguments.mend)
+            failures = Failures(cluster, watch, steps, arguments.mend)
             for kind in arguments.failure or KINDS:
                 yield row_of(kind, [getattr(failures, kind)() for _ in range(arguments.repetitions)])
             watch.end()

@@ -9,8 +9,8 @@ Jobs have priorities, sites and estimates. There are no sockets, threads, disks 
 - tick: what is due each 100 ms.
 - leave, with --preemptible: the end of a group that made room for a job of higher priority, and what starts in its place.
 
-No slot may be given out twice. Asked: the p99 of each kind is under 50 ms of CPU time; otherwise the exit code is 1. On a machine that does nothing
-else, a decision takes as long as its CPU time.
+No slot may be given out twice. Asked: the p99 of each kind is under 50 ms of CPU time, and the median of a tick under 0.1 ms, for which it may not look
+at all workers or jobs; otherwise the exit code is 1. On a machine that does nothing else, a decision takes as long as its CPU time.
 """
 
 import argparse
@@ -24,6 +24,7 @@ import report
 import wide_benchmark as wide
 
 P99_MS = 50
+TICK_MEDIAN_MS = 0.1
 
 
 def parse():
@@ -53,8 +54,11 @@ def rows_of(arguments, result):
 
 def missed(rows):
     """One line for each requirement that was missed."""
+    asked = [(row["kind"], name, row[f"{name}_ms"], P99_MS if name == "p99" else TICK_MEDIAN_MS) for row in rows for name in ("p99", "median")]
     return [
-        f"{row['kind']}: p99 is {report.text(row['p99_ms'], P99_MS)} ms of CPU time; asked is less than {P99_MS} ms" for row in rows if row["p99_ms"] >= P99_MS
+        f"{kind}: {name} is {report.text(value, most)} ms of CPU time; asked is less than {most:g} ms"
+        for kind, name, value, most in asked
+        if value >= most and (name == "p99" or kind == "tick")
     ]
 
 
