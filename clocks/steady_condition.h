@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
 
@@ -21,6 +22,17 @@ class SteadyCondition {
   // Releases `mutex` while it waits. Returns when signalled, at the deadline, or spuriously, so the caller must check
   // its condition again.
   void WaitUntil(absl::Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Waits until `holds()` is true, which is called with the mutex held, or until the deadline. Returns whether it is
+  // true. Each change that may make it true must be signalled.
+  template <typename Condition>
+  bool Await(absl::Mutex& mutex, absl::Time deadline, const Condition& holds)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    while (!holds()) {
+      if (SteadyTime() >= deadline) return false;
+      WaitUntil(mutex, deadline);
+    }
+    return true;
+  }
 
  private:
   std::condition_variable_any condition_;

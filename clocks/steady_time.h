@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 
 namespace hooke {
@@ -13,6 +14,9 @@ namespace hooke {
 inline absl::Time SteadyTime() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
+
+// Returns what the machine's clock shows at a SteadyTime(), by its present setting: for people.
+inline absl::Time WallTimeOf(absl::Time steady) { return absl::Now() - (SteadyTime() - steady); }
 
 }  // namespace hooke
 

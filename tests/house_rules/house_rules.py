@@ -220,6 +220,29 @@ def check_channels(name, text):
             yield number, f"{match.group(0)}: make channels with OpenChannel of wire/channel.h, ports with ListenCredentials of wire/admission.h"
 
 
+# Files that still wait with limits of Abseil, which depend on the machine's clock.
+ABSEIL_WAIT_FILES = {
+    "mpi_group/issue_order/issue_order_pass.cc",
+    "mpi_group/mpi/mpi_watchdog.cc",
+    "mpi_group/transport/in_process_transport.cc",
+    "server/parameters/open_calls.cc",
+    "server/parameters/parameter_store.cc",
+    "server/parameters/parameter_store_attach.cc",
+    "third_party/absl_mutex_for_tsan.cc",
+}
+ABSEIL_WAIT_NAMES = re.compile(r"\b((Await|Wait|LockWhen)With(Timeout|Deadline))\b")
+
+
+def check_waits(name, text):
+    """Waits with a limit are those of SteadyCondition, because a clock that is set back by an hour makes Abseil's an hour longer."""
+    if name in ABSEIL_WAIT_FILES or name.startswith("tests/") or is_test(name) or re.search(r"/(fake|test|in_memory)_\w+\.(cc|h)$|_fixture\.h$", name):
+        return
+    for number, line in enumerate(code_of(text).splitlines(), 1):
+        match = ABSEIL_WAIT_NAMES.search(line)
+        if match:
+            yield number, f"{match.group(0)}: wait with SteadyCondition of clocks/steady_condition.h"
+
+
 # Headers that algorithms/ may include: values and computation. No I/O, clocks, threads, processes, RPC, MPI or
 # LibTorch.
 PURE_HEADERS = set(
@@ -308,6 +331,7 @@ TEXT_RULES = [
     check_room_includes,
     check_function_length,
     check_channels,
+    check_waits,
     check_algorithms_pure,
     check_unfinished,
     check_include_guard,

@@ -88,6 +88,12 @@ class RulesFind(unittest.TestCase):
                 self.assertEqual(lines(house_rules.check_channels, name, text), [])
         self.assertEqual(lines(house_rules.check_channels, "client/a.cc", "// Not grpc::CreateChannel.\nOpenChannel(a, b, c);\n"), [])
 
+    def test_waits(self):
+        text = "void F() {\n  mutex_.AwaitWithTimeout(absl::Condition(&ended_), limit);\n  cond_.WaitWithDeadline(&mutex_, at);\n  mutex_.Await(absl::Condition(&ended_));\n}\n"
+        self.assertEqual(lines(house_rules.check_waits, "worker/a.cc", text), [2, 3])
+        for name in ("worker/a_test.cc", "worker/fake_daemon.cc", "server/parameters/open_calls.cc", "tests/a.cc"):
+            self.assertEqual(lines(house_rules.check_waits, name, text), [])
+
     def test_long_function(self):
         def function(body_lines):
             return "int F(\n    int x) {\n" + "  ++x;\n" * body_lines + "}\n"

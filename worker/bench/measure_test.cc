@@ -59,7 +59,7 @@ Outcome MeasureOn(int nodes) {
 }
 
 // With several nodes the carrier between them is measured first, and then everything else over the faster one. The
-// document has the times of the carriers and of everything else.
+// tuning document says which carrier that is.
 TEST(MeasureTest, SeveralNodes) {
   const Outcome outcome = MeasureOn(2);
   const Measured& measured = outcome.measured;

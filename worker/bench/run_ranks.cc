@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
 
@@ -79,12 +79,12 @@ absl::Status NoMpirun(const RanksOptions& options) {
 // Waits for the end of mpirun. After a signal it ends the ranks and returns nullopt.
 std::optional<ProcessEnd> WaitForEnd(Process& process, const sigset_t& stop_signals) {
   while (true) {
-    std::optional<ProcessEnd> end = process.Wait(absl::Now() + absl::Milliseconds(100));
+    std::optional<ProcessEnd> end = process.Wait(SteadyTime() + absl::Milliseconds(100));
     if (end.has_value()) return end;
     const timespec at_once = {};
     if (sigtimedwait(&stop_signals, nullptr, &at_once) < 0) continue;
     process.Stop(kStopGrace);
-    process.Wait(absl::Now() + kStopGrace + absl::Seconds(5));
+    process.Wait(SteadyTime() + kStopGrace + absl::Seconds(5));
     return std::nullopt;
   }
 }

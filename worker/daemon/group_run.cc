@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "clocks/steady_time.h"
 #include "job/command.h"
 #include "job/file_manifest.h"
@@ -30,7 +29,7 @@ RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroupComm
   options.elsewhere = ElsewhereOf(start);
   options.launcher = LauncherName(flavour, start);
   options.command = HasCommand(start.group().job());
-  options.started = absl::Now();
+  options.started = SteadyTime();
   return options;
 }
 
@@ -43,7 +42,7 @@ v1::GroupEvent SilenceEvent(const SilenceChange& change) {
   v1::SilenceChanged* changed = event.mutable_silence();
   changed->set_silent(change.silent);
   changed->mutable_silence()->set_what(change.what);
-  changed->mutable_silence()->set_since_unix_ms(absl::ToUnixMillis(change.since));
+  changed->mutable_silence()->set_since_unix_ms(absl::ToUnixMillis(WallTimeOf(change.since)));
   changed->mutable_silence()->set_step(change.step);
   return event;
 }
@@ -250,14 +249,14 @@ ProcessEnd GroupRun::WatchUntilEnd(Process& process) {
   bool said = false;
   while (true) {
     const absl::Time next = killed ? absl::InfiniteFuture() : kill_at;
-    if (const auto end = process.Wait(std::min(absl::Now() + kTick, next)); end.has_value()) return *end;
+    if (const auto end = process.Wait(std::min(SteadyTime() + kTick, next)); end.has_value()) return *end;
     Tick();
     if (kill_at == absl::InfiniteFuture()) kill_at = KillTime();
-    if (!killed && absl::Now() >= kill_at) {
+    if (!killed && SteadyTime() >= kill_at) {
       killed = true;
       process.Stop(absl::ZeroDuration());
     }
-    if (!said && absl::Now() >= kill_at + options_.stuck_after) {
+    if (!said && SteadyTime() >= kill_at + options_.stuck_after) {
       said = true;
       SayThatItIsStuck(process.pid(), kill_at);
     }
@@ -274,7 +273,7 @@ absl::Time GroupRun::KillTime() {
   }
   if (stopped.ok()) return absl::InfiniteFuture();
   options_.logger->info("group {}: stopping it: {}", name_, std::string(stopped.message()));
-  return absl::Now() + grace;
+  return SteadyTime() + grace;
 }
 
 void GroupRun::SayThatItIsStuck(pid_t launcher, absl::Time killed) {
@@ -296,19 +295,19 @@ void GroupRun::Tick() {
   const CoordinatorContact contact = options_.contact ? options_.contact() : CoordinatorContact();
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     changes = watch_.Tick(now);
     if (stopped_.ok()) stopped_ = watch_.MustStop(now);
-    if (stopped_.ok()) stopped_ = WhyCutOff(contact, missed_.All(), SteadyTime());
-    if (stopped_.ok() && SteadyTime() >= leave_by_) {
+    if (stopped_.ok()) stopped_ = WhyCutOff(contact, missed_.All(), now);
+    if (stopped_.ok() && now >= leave_by_) {
       stopped_ = absl::Status(leaves_.code(), absl::StrCat(leaves_.message(), "; its ranks had not left within ",
                                                            absl::FormatDuration(leave_within_)));
     }
   }
   for (const SilenceChange& change : changes) {
     options_.logger->warn("group {}: {} {} {} at step {}", name_, change.what,
-                          change.silent ? "has been silent since" : "answers again, since", UtcText(change.since),
-                          change.step);
+                          change.silent ? "has been silent since" : "answers again, since",
+                          UtcText(WallTimeOf(change.since)), change.step);
     callbacks_.event(SilenceEvent(change));
   }
 }

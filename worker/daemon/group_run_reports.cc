@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "wire/worker_limits.h"
 #include "worker/daemon/group_run.h"
 #include "worker/daemon/outbox.h"
@@ -29,7 +29,7 @@ absl::Status GroupRun::RankHello(const v1::RankHello& hello) {
   }
   {
     absl::MutexLock lock(&mutex_);
-    absl::Status status = watch_.Hello({hello.rank(), hello.ranks(), hello.pid()}, absl::Now());
+    absl::Status status = watch_.Hello({hello.rank(), hello.ranks(), hello.pid()}, SteadyTime());
     if (!status.ok()) {
       if (stopped_.ok()) stopped_ = status;
       return status;
@@ -47,7 +47,7 @@ void GroupRun::RankEvent(uint32_t rank, const v1::RankEvent& event) {
   std::optional<v1::RankProgress> came_to;
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     watch_.Heard(rank, now);
     if (event.has_progress()) {
       watch_.Progress(rank, event.progress().step(), now);
@@ -85,7 +85,7 @@ bool GroupRun::NoteBegun() {
 
 void GroupRun::RankStreamEnded(uint32_t rank) {
   absl::MutexLock lock(&mutex_);
-  watch_.StreamEnded(rank, absl::Now());
+  watch_.StreamEnded(rank, SteadyTime());
 }
 
 void GroupRun::ReadLine(absl::string_view line) {
@@ -110,7 +110,7 @@ void GroupRun::ReadRankLine(const RankOutput::Line& line) {
   {
     absl::MutexLock lock(&mutex_);
     if (line.from_stderr) error_lines_.Add(source, text);
-    if (exit.has_value()) watch_.Exited(line.rank, exit->status, error_lines_.Of(source), absl::Now());
+    if (exit.has_value()) watch_.Exited(line.rank, exit->status, error_lines_.Of(source), SteadyTime());
   }
   if (!exit.has_value() || !text.empty()) callbacks_.log(source, text);
 }

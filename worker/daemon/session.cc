@@ -6,7 +6,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "clocks/steady_time.h"
 #include "grpcpp/grpcpp.h"
 #include "wire/channel.h"
@@ -54,7 +53,7 @@ Session::~Session() {
   {
     absl::MutexLock lock(&mutex_);
     shutdown_ = true;
-    work_.SignalAll();
+    Changed();
     if (context_ != nullptr) context_->TryCancel();
   }
   if (thread_.joinable()) thread_.join();
@@ -116,7 +115,7 @@ void Session::NoteContact(absl::Time heard) {
 bool Session::Flush(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   auto settled = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return outbox_.empty() || link_ != Link::kWelcomed; };
-  mutex_.AwaitWithDeadline(absl::Condition(&settled), deadline);
+  changed_.Await(mutex_, deadline, settled);
   return outbox_.empty();
 }
 
@@ -132,7 +131,7 @@ void Session::SayGoodbye(absl::Time deadline) {
   goodbye_ = true;
   work_.SignalAll();
   auto down = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return link_ == Link::kDown; };
-  mutex_.AwaitWithDeadline(absl::Condition(&down), deadline);
+  changed_.Await(mutex_, deadline, down);
 }
 
 void Session::Run() {
@@ -159,7 +158,8 @@ void Session::Run() {
     }
     told = unauthenticated;
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&shutdown_), backoff)) return;
+    const auto ends = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shutdown_; };
+    if (changed_.Await(mutex_, SteadyTime() + backoff, ends)) return;
     backoff = std::min(2 * backoff, options_.backoff_max);
   }
 }
@@ -171,6 +171,7 @@ Session::StreamEnd Session::RunStream() {
     if (shutdown_) return {absl::CancelledError("shutting down"), false};
     context_ = &context;
     link_ = Link::kConnecting;
+    Changed();
   }
   const std::unique_ptr<v1::Coordinator::Stub> stub = v1::Coordinator::NewStub(DialCoordinator(options_));
   const std::unique_ptr<Stream> stream = stub->WorkerSession(&context);
@@ -216,7 +217,7 @@ bool Session::WriteHello(Stream& stream) {
 bool Session::AwaitWelcome() {
   absl::MutexLock lock(&mutex_);
   auto answered = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shutdown_ || link_ != Link::kConnecting; };
-  mutex_.AwaitWithTimeout(absl::Condition(&answered), options_.welcome_within);
+  changed_.Await(mutex_, SteadyTime() + options_.welcome_within, answered);
   return link_ == Link::kWelcomed;
 }
 
@@ -226,7 +227,7 @@ bool Session::AwaitDown() {
   absl::MutexLock lock(&mutex_);
   if (link_ == Link::kConnecting) return false;
   auto down = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return shutdown_ || link_ == Link::kDown; };
-  mutex_.AwaitWithTimeout(absl::Condition(&down), absl::Seconds(1));
+  changed_.Await(mutex_, SteadyTime() + absl::Seconds(1), down);
   return link_ == Link::kDown;
 }
 
@@ -255,6 +256,7 @@ void Session::WriteUntilBroken(Stream& stream) {
         messages.emplace_back().mutable_ends();
       } else {
         messages = outbox_.TakeSome();
+        changed_.SignalAll();
       }
       if (messages.empty() && goodbye_) break;
       more = outbox_.HasNext();
@@ -288,7 +290,12 @@ void Session::Read(Stream& stream) {
   while (stream.Read(&command)) HandleCommand(command);
   absl::MutexLock lock(&mutex_);
   link_ = Link::kDown;
+  Changed();
+}
+
+void Session::Changed() {
   work_.SignalAll();
+  changed_.SignalAll();
 }
 
 void Session::HandleCommand(const v1::WorkerCommand& command) {
@@ -306,6 +313,7 @@ void Session::HandleCommand(const v1::WorkerCommand& command) {
   if (!command.has_seen()) return;
   absl::MutexLock lock(&mutex_);
   outbox_.Seen(command.seen().group(), command.seen().number());
+  changed_.SignalAll();
 }
 
 void Session::HandleWelcome(const v1::Welcome& welcome) {
@@ -313,6 +321,7 @@ void Session::HandleWelcome(const v1::Welcome& welcome) {
   {
     absl::MutexLock lock(&mutex_);
     if (link_ == Link::kConnecting) link_ = Link::kWelcomed;
+    changed_.SignalAll();
     first = !ever_welcomed_;
     ever_welcomed_ = true;
     batches_ = welcome.takes_batches();

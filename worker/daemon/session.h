@@ -24,6 +24,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "clocks/clock_offset.h"
+#include "clocks/steady_condition.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "spdlog/spdlog.h"
 #include "wire/cluster_token.h"
@@ -82,14 +83,14 @@ class Session {
   // Without SessionOptions::clock the lease is not known.
   CoordinatorContact Contact();
 
-  // Waits until the coordinator has all events and was sent all log lines. Gives up at `deadline`, or when the session
-  // is not connected. Returns whether nothing is left.
+  // Waits until the coordinator has all events and was sent all log lines. Gives up at `deadline`, a SteadyTime(), or
+  // when the session is not connected. Returns whether nothing is left.
   bool Flush(absl::Time deadline);
   // Tells the coordinator, on this stream and on later ones, that this worker is about to end (WorkerEnds). Returns at
   // once.
   void AnnounceEnd();
-  // If nothing is left, tells the coordinator that this worker ends now, and waits until it has ended the stream, at
-  // most until `deadline`. The session does not connect again.
+  // If all was sent and the session is connected, tells the coordinator that this worker ends now. Then waits for the
+  // stream's end, at most until `deadline`, a SteadyTime(). The session does not connect again.
   void SayGoodbye(absl::Time deadline);
 
  private:
@@ -108,7 +109,7 @@ class Session {
   bool AwaitWelcome();
   bool AwaitDown();
   void WriteUntilBroken(Stream& stream);
-  // Waits until it is time to write. Times are steady.
+  // Waits until it is time to write. `announced`: this stream has had its WorkerEnds. Times are steady.
   void AwaitWork(bool announced, absl::Time next_heartbeat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes the messages, and a heartbeat behind them if `heartbeat`. False: the stream is broken.
   bool Write(Stream& stream, std::vector<v1::WorkerMessage> messages, bool heartbeat);
@@ -123,11 +124,14 @@ class Session {
   void AddClock(v1::RankProfile& profile) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool is_ending();
   bool was_welcomed();
+  void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // Signals both conditions.
 
   const SessionOptions options_;
   const SessionCallbacks callbacks_;
   absl::Mutex mutex_;
-  SteadyCondition work_;  // Signalled when AwaitWork may have to return: a clock that is set back must not delay it.
+  // A clock that is set back must not delay what waits for them.
+  SteadyCondition work_;     // Signalled when AwaitWork may have to return.
+  SteadyCondition changed_;  // Signalled when link_, shutdown_ or whether the outbox is empty may have changed.
   Outbox outbox_ ABSL_GUARDED_BY(mutex_);
   ClockOffset clock_offset_ ABSL_GUARDED_BY(mutex_);
   Link link_ ABSL_GUARDED_BY(mutex_) = Link::kDown;

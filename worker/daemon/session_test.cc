@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "spdlog/sinks/base_sink.h"
@@ -129,7 +130,7 @@ TEST(SessionTest, Conversation) {
   EXPECT_TRUE(
       coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.has_heartbeat(); }).has_heartbeat());
   EXPECT_EQ(coordinator.received()[0].hello().name(), "w1");
-  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(test.session->Flush(SteadyTime() + absl::Seconds(20)));
   ASSERT_TRUE(coordinator.Send(StartCommand("x", 1)));
   EXPECT_TRUE(test.start.WaitForNotificationWithTimeout(absl::Seconds(20)));
 }
@@ -156,7 +157,7 @@ TEST(SessionTest, ProgressSharesMessages) {
   }
   test.session->AddEvent(Id(), Progress(200));
   EXPECT_TRUE(coordinator.WaitFor(IsNumber(200)).has_event());
-  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(test.session->Flush(SteadyTime() + absl::Seconds(20)));
 }
 
 // A coordinator of an older version gets each message by itself.
@@ -172,7 +173,7 @@ TEST(SessionTest, OlderCoordinator) {
   }
   test.session->AddEvent(Id(), Ended());
   EXPECT_TRUE(coordinator.WaitFor(IsNumber(41)).event().has_ended());
-  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(test.session->Flush(SteadyTime() + absl::Seconds(20)));
   EXPECT_EQ(coordinator.batches(), 0);
 }
 
@@ -232,7 +233,7 @@ TEST(SessionTest, RestartedCoordinatorHearsAgain) {
   const v1::WorkerHello hello = second.WaitFor(IsHello).hello();
   ASSERT_EQ(hello.running_size(), 1);
   EXPECT_EQ(hello.running(0).job_id(), "test-1");
-  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
+  EXPECT_TRUE(test.session->Flush(SteadyTime() + absl::Seconds(20)));
   EXPECT_FALSE(test.session->EndIsPending(Id()));
 }
 
@@ -261,8 +262,8 @@ TEST(SessionTest, SaysGoodbye) {
   TestSession test(coordinator.address());
   ASSERT_TRUE(test.welcomed.WaitForNotificationWithTimeout(absl::Seconds(20)));
   test.session->AddLog(Id(), "rank 0", "last words");
-  EXPECT_TRUE(test.session->Flush(absl::Now() + absl::Seconds(20)));
-  test.session->SayGoodbye(absl::Now() + absl::Seconds(20));
+  EXPECT_TRUE(test.session->Flush(SteadyTime() + absl::Seconds(20)));
+  test.session->SayGoodbye(SteadyTime() + absl::Seconds(20));
   test.session.reset();
   const std::vector<v1::WorkerMessage> received = coordinator.received();
   EXPECT_TRUE(received.back().has_goodbye()) << received.back().DebugString();
@@ -345,7 +346,7 @@ TEST(SessionTest, NobodyThere) {
   { address = FakeCoordinator({}).address(); }
   TestSession test(address);
   test.session->AddEvent(Id(), Ended());
-  EXPECT_FALSE(test.session->Flush(absl::Now() + absl::Milliseconds(50)));
+  EXPECT_FALSE(test.session->Flush(SteadyTime() + absl::Milliseconds(50)));
   EXPECT_FALSE(test.refused.HasBeenNotified());
 }
 

@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "clocks/clock_offset.h"
 #include "clocks/steady_time.h"
 #include "wire/host_port.h"
@@ -135,7 +134,7 @@ absl::Status WorkerDaemon::StopAll(absl::Duration limit) {
     running.run->Stop(absl::CancelledError("its worker was shut down"));
   }
   const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return runs_.empty(); };
-  if (mutex_.AwaitWithTimeout(absl::Condition(&none), limit)) return absl::OkStatus();
+  if (changed_.Await(mutex_, SteadyTime() + limit, none)) return absl::OkStatus();
   std::vector<std::string> names;
   names.reserve(runs_.size());
   for (const auto& [name, running] : runs_) names.push_back(name);
@@ -149,7 +148,7 @@ WorkerDaemon::~WorkerDaemon() {
   // OpenMetrics failed, so that nothing was started.
   if (!collector_.joinable()) return;
   collector_.join();  // The collector ends after the last run has ended.
-  const absl::Time limit = absl::Now() + options_.flush_within;
+  const absl::Time limit = SteadyTime() + options_.flush_within;
   session_->Flush(limit);
   session_->SayGoodbye(limit);
   session_.reset();
@@ -363,6 +362,7 @@ void WorkerDaemon::CollectEndedRuns() {
     for (auto it = runs_.begin(); it != runs_.end();) {
       if (it->second.ended) ended.push_back(std::move(it->second.run));
       it = it->second.ended ? runs_.erase(it) : std::next(it);
+      changed_.SignalAll();
     }
     if (runs_.empty() && !ended.empty()) idle_since_ = SteadyTime();
     if (shutdown_ && runs_.empty()) return;

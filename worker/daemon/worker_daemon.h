@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/steady_condition.h"
 #include "spdlog/spdlog.h"
 #include "wire/cluster_token.h"
 #include "wire/http/http_server.h"
@@ -132,6 +133,7 @@ class WorkerDaemon {
   const NodeCores cores_;
   NodeGpus gpus_;
   absl::Mutex mutex_;
+  SteadyCondition changed_;                                      // Signalled when a run has left runs_.
   std::map<std::string, Running> runs_ ABSL_GUARDED_BY(mutex_);  // Keyed by GroupName.
   absl::Time idle_since_ ABSL_GUARDED_BY(mutex_);  // On SteadyTime's clock; has a meaning while runs_ is empty.
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;

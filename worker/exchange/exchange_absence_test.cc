@@ -2,10 +2,13 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
+#include "clocks/test_wall_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/exchange/exchange_client.h"
@@ -61,6 +64,28 @@ TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   servers_[0]->MakeWait(100);
   servers_[0]->SetReachable(true);
   ExpectAllOk(client->Exchange({2, {absl::Seconds(30), absl::Milliseconds(200)}}, group, Into(group)));
+}
+
+// A machine's clock that is set neither prolongs the wait for a silent server nor ends an exchange.
+TEST_F(ExchangeTest, AClockThatIsSetChangesNoDeadline) {
+  Attach(Ramp(1, 0));
+  servers_[0]->SetAnswering(false);
+  std::unique_ptr<ExchangeClient> client = Client();
+  std::vector<float> group = Ramp(5, 0);
+  const auto exchange = [&](uint64_t sequence, absl::Duration patience, absl::Duration step) {
+    std::thread setter([step] {
+      absl::SleepFor(absl::Milliseconds(100));
+      StepWallClock(step);
+    });
+    const absl::Time begun = SteadyTime();
+    const absl::Status status = client->Exchange(Call(sequence, patience), group, Into(group))[0].status;
+    setter.join();
+    StepWallClock(-step);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    return SteadyTime() - begun;
+  };
+  EXPECT_LT(exchange(1, absl::Milliseconds(300), -absl::Hours(1)), absl::Seconds(20));
+  EXPECT_GE(exchange(2, absl::Milliseconds(600), absl::Hours(1)), absl::Milliseconds(600));
 }
 
 // If a server has stopped without closing its connection, the exchange ends at its deadline. That holds even if the

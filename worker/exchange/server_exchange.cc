@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "worker/report/want_of_server.h"
 
 namespace hooke {
@@ -52,6 +53,7 @@ void ServerExchange::Stop() {
   absl::MutexLock lock(&mutex_);
   stop_ = true;
   expired_ = true;
+  work_.SignalAll();
   if (stream_ != nullptr) stream_->Cancel();
 }
 
@@ -67,14 +69,17 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
     running_ = true;
     expired_ = false;
     call_ = call;
-    progress_ = {absl::Now(), std::nullopt, presence_.suspect()};
+    progress_ = {SteadyTime(), std::nullopt, presence_.suspect()};
     deadline_ = ExchangeDeadline(call_.patience, progress_);
     sent_ = sent;
     sink_ = std::make_shared<const AnswerSink>(std::move(sink));
     blocks_ = BlocksOf(call);
     next_block_ = blocks_.begin;
     caller_writes_ = CanWriteInCaller();
-    if (!caller_writes_) return;
+    if (!caller_writes_) {
+      work_.SignalAll();
+      return;
+    }
     writing_ = true;
     next = NextToWrite();
     stream = stream_;
@@ -83,6 +88,7 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
   stream->Write(next.message);
   absl::MutexLock lock(&mutex_);
   writing_ = false;
+  if (broken_ || expired_) work_.SignalAll();
 }
 
 bool ServerExchange::Skips() const {
@@ -94,11 +100,12 @@ absl::Status ServerExchange::Wait() {
   absl::MutexLock lock(&mutex_);
   auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !running_; };
   // Answers move the deadline, so look again each time it has passed.
-  while (!mutex_.AwaitWithDeadline(absl::Condition(&ended), deadline_)) {
-    if (absl::Now() < deadline_) continue;
+  while (!ended_.Await(mutex_, deadline_, ended)) {
+    if (SteadyTime() < deadline_) continue;
     expired_ = true;
+    work_.SignalAll();
     if (stream_ != nullptr) stream_->Cancel();
-    mutex_.Await(absl::Condition(&ended));
+    ended_.Await(mutex_, absl::InfiniteFuture(), ended);
   }
   return result_;
 }
@@ -111,7 +118,7 @@ void ServerExchange::Run() {
       auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop_ || (running_ && !writing_ && (!caller_writes_ || broken_ || expired_));
       };
-      exchanges = mutex_.AwaitWithDeadline(absl::Condition(&wanted), std::min(presence_.next_question(), asks_again_));
+      exchanges = work_.Await(mutex_, std::min(presence_.next_question(), asks_again_), wanted);
       if (stop_) return;
       if (exchanges) caller_writes_ = false;
     }
@@ -126,7 +133,7 @@ void ServerExchange::Run() {
       ExchangeEnd end = ExchangeEnd::kComplete;
       if (!result.ok()) end = progress_.answered.has_value() ? ExchangeEnd::kPartial : ExchangeEnd::kSilent;
       if (!result.ok() && call_.patience.awaits_quorum) end = ExchangeEnd::kMayWait;
-      presence_.Ended(end, progress_.started, absl::Now());
+      presence_.Ended(end, progress_.started, SteadyTime());
       since = presence_.absent_since();
     }
     // The change is reported before End, so that it is visible when Wait returns.
@@ -146,11 +153,11 @@ void ServerExchange::Ask() {
   const absl::StatusOr<v1::LocateResponse> answer =
       options_.calls->Locate(options_.sender, absl::Now() + kQuestionTimeout);
   if (answer.ok()) NoteOrigin(*answer);
-  asks_again_ = asks_ ? absl::Now() + kQuestionPause : absl::InfiniteFuture();
+  asks_again_ = asks_ ? SteadyTime() + kQuestionPause : absl::InfiniteFuture();
   std::optional<absl::Time> since;
   {
     absl::MutexLock lock(&mutex_);
-    if (presence_.skipped()) presence_.Asked(answer.ok(), absl::Now());
+    if (presence_.skipped()) presence_.Asked(answer.ok(), SteadyTime());
     since = presence_.absent_since();
   }
   Tell(since);
@@ -179,12 +186,12 @@ void ServerExchange::NoteOrigin(const v1::LocateResponse& answer) {
 void ServerExchange::Tell(std::optional<absl::Time> since) {
   if (since == told_ || !options_.on_presence) return;
   told_ = since;
-  options_.on_presence(since);
+  options_.on_presence(since.has_value() ? std::optional(WallTimeOf(*since)) : std::nullopt);
 }
 
 void ServerExchange::End(absl::Status result) {
   if (result.ok()) {
-    acknowledged_.Note(call_.sequence, absl::Now());
+    acknowledged_.Note(call_.sequence, SteadyTime());
   } else {
     KeepUnanswered();
   }
@@ -192,6 +199,7 @@ void ServerExchange::End(absl::Status result) {
   sent_ = {};
   sink_ = nullptr;
   running_ = false;
+  ended_.SignalAll();
 }
 
 // Repeats attempts until all blocks are answered, the deadline has passed, or trying again is useless.
@@ -207,11 +215,11 @@ absl::Status ServerExchange::Exchange() {
     {
       absl::MutexLock lock(&mutex_);
       auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || expired_; };
-      if (mutex_.AwaitWithTimeout(absl::Condition(&over), kRetryPause)) {
+      if (work_.Await(mutex_, SteadyTime() + kRetryPause, over)) {
         return ForWantOf(address(), absl::DeadlineExceededError(absl::StrCat(WhatTookTooLong(), last_error)));
       }
       const bool unreachable = absl::IsUnavailable(status) && !IsSaidByServer(status);
-      if (unreachable && GivesUpUnreachable(call_.patience, progress_, absl::Now())) {
+      if (unreachable && GivesUpUnreachable(call_.patience, progress_, SteadyTime())) {
         return ForWantOf(address(), absl::DeadlineExceededError(
                                         absl::StrCat("server ", address(), " cannot be reached", last_error)));
       }
@@ -220,11 +228,12 @@ absl::Status ServerExchange::Exchange() {
       // The server has answered. It gets the time that creating the shard takes, within the limit of the whole
       // exchange.
       const auto shard_time = TransferTime(options_.partition.values());
-      deadline_ = std::min(absl::Now() + call_.patience.silence + shard_time, progress_.started + call_.patience.whole);
+      deadline_ =
+          std::min(SteadyTime() + call_.patience.silence + shard_time, progress_.started + call_.patience.whole);
       vector = sent_;
       deadline = deadline_;
     }
-    status = options_.recreate(vector, deadline);
+    status = options_.recreate(vector, WallTimeOf(deadline));
     if (IsFatalExchangeError(status)) return status;
   }
 }
@@ -251,7 +260,7 @@ absl::Status ServerExchange::Attempt() {
       auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop_ || expired_ || broken_ || AllAnswered() || CanWrite();
       };
-      mutex_.Await(absl::Condition(&ready));
+      work_.Await(mutex_, absl::InfiniteFuture(), ready);
       if (AllAnswered()) return absl::OkStatus();
       if (stop_ || expired_ || broken_) break;
     }
@@ -372,6 +381,7 @@ void ServerExchange::ReadAnswers(ExchangeStream* stream) {
   }
   absl::MutexLock lock(&mutex_);
   broken_ = true;
+  work_.SignalAll();
 }
 
 absl::StatusOr<ServerExchange::Delivery> ServerExchange::CheckAnswer(const AnsweredBlocks& answer) {
@@ -403,9 +413,13 @@ void ServerExchange::Deliver(const AnsweredBlocks& answer, const Delivery& to) c
 void ServerExchange::NoteAnswered() {
   unanswered_.pop_front();
   --written_;
-  progress_.answered = absl::Now();
+  progress_.answered = SteadyTime();
   deadline_ = ExchangeDeadline(call_.patience, progress_);
-  if (caller_writes_ && AllAnswered()) End(absl::OkStatus());
+  if (!caller_writes_) {
+    work_.SignalAll();  // It may write the next message, or is done.
+  } else if (AllAnswered()) {
+    End(absl::OkStatus());
+  }
 }
 
 void ServerExchange::KeepUnanswered() {
@@ -461,7 +475,8 @@ absl::Status ServerExchange::CloseStream() {
   {
     absl::MutexLock lock(&mutex_);
     auto broken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return broken_; };
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&broken), stop_ || expired_ ? absl::ZeroDuration() : kRetryPause)) {
+    const absl::Duration patience = stop_ || expired_ ? absl::ZeroDuration() : kRetryPause;
+    if (!work_.Await(mutex_, SteadyTime() + patience, broken)) {
       stream->Cancel();
     }
   }

@@ -5,9 +5,6 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -19,21 +16,9 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "clocks/steady_time.h"
+#include "clocks/test_wall_clock.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "wire/file_chunks.h"
-
-namespace {
-
-std::atomic<int> step_seconds{0};
-
-}  // namespace
-
-// Replaces the function through which the C++ libraries read clocks, so that the test can set the machine's clock.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (clock == CLOCK_REALTIME) time->tv_sec += step_seconds;
-  return result;
-}
 
 namespace hooke {
 namespace {
@@ -176,7 +161,7 @@ TEST(CoordinatorFilesTest, AClockThatIsSetBackProlongsNoFetch) {
   const absl::Status status = FetchFromCoordinator(
       coordinator.Options(), {"own-1", {"x"}}, [](const v1::FileChunk&) { return absl::OkStatus(); },
       [] {
-        step_seconds -= 3600;
+        StepWallClock(-absl::Hours(1));
         return absl::OkStatus();
       });
   EXPECT_THAT(std::string(status.message()), HasSubstr("it was silent for 600ms"));

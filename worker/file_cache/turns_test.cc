@@ -5,9 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -18,19 +15,7 @@
 
 #include "absl/time/time.h"
 #include "clocks/steady_time.h"
-
-namespace {
-
-std::atomic<int> step_seconds{0};
-
-}  // namespace
-
-// Replaces the function through which the C++ libraries read clocks, so that the test can set the machine's clock.
-extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
-  const auto result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (clock == CLOCK_REALTIME) time->tv_sec += step_seconds;
-  return result;
-}
+#include "clocks/test_wall_clock.h"
 
 namespace hooke {
 namespace {
@@ -99,7 +84,7 @@ TEST(TurnsTest, AClockThatIsSetBackProlongsNoWait) {
   const absl::Time begin = SteadyTime();
   const auto wall = std::chrono::system_clock::now();
   const absl::Status status = turns.Take([] {
-    step_seconds -= 3600;
+    StepWallClock(-absl::Hours(1));
     return absl::OkStatus();
   });
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;

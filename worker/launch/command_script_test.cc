@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/launch/process.h"
@@ -47,7 +47,7 @@ Ran RunScript(const std::vector<std::string>& arguments) {
   options.folder = folder;
   absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
   EXPECT_TRUE(process.ok()) << process.status();
-  ran.end = (*process)->Wait(absl::Now() + absl::Seconds(20)).value_or(ProcessEnd{99, 0});
+  ran.end = (*process)->Wait(SteadyTime() + absl::Seconds(20)).value_or(ProcessEnd{99, 0});
   output->reset();
   fs::remove_all(folder);
   return ran;

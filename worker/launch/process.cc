@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "worker/launch/process_tree.h"
 
 namespace hooke {
@@ -97,7 +97,7 @@ class Process::Runner {
 
   ProcessEnd Run() {
     ProcessTree tree(process_.pid_, mark_);
-    next_scan_ = absl::Now() + kScanInterval;
+    next_scan_ = SteadyTime() + kScanInterval;
     while (!Poll(NextTimeout())) Signal(tree);
     ProcessEnd end = Reap();
     KillRest(tree);
@@ -162,7 +162,7 @@ class Process::Runner {
   }
 
   absl::Duration NextTimeout() const {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     const std::optional<absl::Time> kill_at = process_.kill_at();
     if (!kill_at.has_value()) return next_scan_ - now;
     return std::max(std::min(next_scan_, *kill_at) - now, kKillRepeat);
@@ -187,7 +187,7 @@ class Process::Runner {
   }
 
   void Signal(ProcessTree& tree) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     const std::optional<absl::Time> kill_at = process_.kill_at();
     if (kill_at.has_value() && now >= *kill_at) {
       tree.Signal(SIGKILL);
@@ -220,8 +220,8 @@ class Process::Runner {
   // Kills all other processes of the tree, then reaps the root. The root stays a zombie until its tree is gone, so that
   // nothing else can take its id and group meanwhile.
   void KillRest(ProcessTree& tree) {
-    const absl::Time deadline = absl::Now() + kKillLimit;
-    while (tree.Signal(SIGKILL) > 0 && absl::Now() < deadline) {
+    const absl::Time deadline = SteadyTime() + kKillLimit;
+    while (tree.Signal(SIGKILL) > 0 && SteadyTime() < deadline) {
       tree.ReapOrphans();
       // Some of the processes are not our children, and nothing tells us when they end.
       poll(nullptr, 0, 2);
@@ -231,11 +231,11 @@ class Process::Runner {
   }
 
   void Drain() {
-    const absl::Time deadline = absl::Now() + kDrainLimit;
+    const absl::Time deadline = SteadyTime() + kDrainLimit;
     for (Output& output : outputs_) {
-      while (output.read_end.open() && absl::Now() < deadline) {
+      while (output.read_end.open() && SteadyTime() < deadline) {
         pollfd polled = {output.read_end.get(), POLLIN, 0};
-        if (poll(&polled, 1, PollTimeoutMs(deadline - absl::Now())) > 0) Read(output);
+        if (poll(&polled, 1, PollTimeoutMs(deadline - SteadyTime())) > 0) Read(output);
       }
       if (!output.partial.empty()) Deliver(output.partial);
       output.partial.clear();
@@ -300,6 +300,7 @@ absl::StatusOr<std::unique_ptr<Process>> Process::Start(ProcessOptions options) 
     const ProcessEnd end = runner.Run();
     absl::MutexLock lock(&process->mutex_);
     process->end_ = end;
+    process->ended_.SignalAll();
   });
   if (absl::Status status = process->AwaitStarted(); !status.ok()) return status;
   return process;
@@ -321,7 +322,7 @@ Process::~Process() {
 void Process::Stop(absl::Duration grace) {
   {
     absl::MutexLock lock(&mutex_);
-    const absl::Time kill_at = absl::Now() + grace;
+    const absl::Time kill_at = SteadyTime() + grace;
     kill_at_ = kill_at_.has_value() ? std::min(*kill_at_, kill_at) : kill_at;
   }
   WakeRunner();
@@ -329,9 +330,8 @@ void Process::Stop(absl::Duration grace) {
 
 std::optional<ProcessEnd> Process::Wait(absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithDeadline(absl::Condition(
-                               +[](std::optional<ProcessEnd>* end) { return end->has_value(); }, &end_),
-                           deadline);
+  const auto has_ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return end_.has_value(); };
+  ended_.Await(mutex_, deadline, has_ended);
   return end_;
 }
 
@@ -354,7 +354,7 @@ std::string OutputOf(std::vector<std::string> argv, std::vector<std::string> env
   options.on_line = [&text](absl::string_view line) { absl::StrAppend(&text, line, "\n"); };
   const absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
   if (!process.ok()) return "";
-  const std::optional<ProcessEnd> end = (*process)->Wait(absl::Now() + limit);
+  const std::optional<ProcessEnd> end = (*process)->Wait(SteadyTime() + limit);
   return end.has_value() && end->ok() ? text : "";
 }
 

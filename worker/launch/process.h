@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "clocks/steady_condition.h"
 
 namespace hooke {
 
@@ -72,8 +73,8 @@ class Process {
   // grace it kills at once. Returns at once. A later call can only shorten the grace. Thread-safe.
   void Stop(absl::Duration grace);
 
-  // Waits for the child's end; nullopt if it has not ended by `deadline`. After the end all output was delivered and
-  // the whole tree is gone, except for processes that the kernel cannot kill within seconds. Thread-safe.
+  // Waits for the child's end; nullopt if it has not ended by `deadline`, a SteadyTime(). After the end all output was
+  // delivered and the whole tree is gone, except for processes that the kernel cannot kill within seconds. Thread-safe.
   std::optional<ProcessEnd> Wait(absl::Time deadline);
 
  private:
@@ -90,6 +91,7 @@ class Process {
   std::optional<absl::Status> started_ ABSL_GUARDED_BY(mutex_);  // Set once, by thread_.
   std::optional<absl::Time> kill_at_ ABSL_GUARDED_BY(mutex_);
   std::optional<ProcessEnd> end_ ABSL_GUARDED_BY(mutex_);
+  SteadyCondition ended_;  // Signalled when end_ is set.
   std::thread thread_;
 };
 

@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/launch/process_tree.h"
@@ -24,7 +24,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
+absl::Time Soon() { return SteadyTime() + absl::Seconds(30); }
 
 bool Lives(pid_t pid) {
   const std::optional<ProcessStat> stat = ReadProcessStat(pid);
@@ -55,7 +55,7 @@ class Script {
   std::vector<std::string> Lines(size_t count) {
     absl::MutexLock lock(&mutex_);
     auto enough = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lines_.size() >= count; };
-    EXPECT_TRUE(mutex_.AwaitWithDeadline(absl::Condition(&enough), Soon()));
+    EXPECT_TRUE(mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(30)));
     return lines_;
   }
 
@@ -107,7 +107,7 @@ TEST(ProcessTest, StoppedProcessDies) {
   Script script("sh -c 'trap \"\" TERM; echo $$; kill -STOP $$; sleep 1000' & wait; wait; sleep 1000");
   const std::vector<pid_t> pids = script.Pids(1);
   const absl::Time limit = Soon();
-  while (ReadProcessStat(pids[0]).value_or(ProcessStat()).state != 'T' && absl::Now() < limit) sched_yield();
+  while (ReadProcessStat(pids[0]).value_or(ProcessStat()).state != 'T' && SteadyTime() < limit) sched_yield();
   script.process().Stop(absl::Milliseconds(100));
   ASSERT_TRUE(script.process().Wait(Soon()).has_value());
   EXPECT_FALSE(Lives(pids[0]));
@@ -151,7 +151,7 @@ TEST(ProcessTest, StoppedProcessEndsInPeace) {
   Script script("trap 'echo bye; exit 0' TERM; echo $$; kill -STOP $$; while :; do sleep 0.05; done");
   const std::vector<pid_t> pids = script.Pids(1);
   const absl::Time limit = Soon();
-  while (ReadProcessStat(pids[0]).value_or(ProcessStat()).state != 'T' && absl::Now() < limit) sched_yield();
+  while (ReadProcessStat(pids[0]).value_or(ProcessStat()).state != 'T' && SteadyTime() < limit) sched_yield();
   script.process().Stop(absl::Seconds(20));
   const std::optional<ProcessEnd> end = script.process().Wait(Soon());
   ASSERT_TRUE(end.has_value());
@@ -186,7 +186,7 @@ TEST(ProcessTest, OutputIsComplete) {
 // Wait gives up at its deadline while the process lives.
 TEST(ProcessTest, WaitHasADeadline) {
   Script script("sleep 1000");
-  EXPECT_FALSE(script.process().Wait(absl::Now() + absl::Milliseconds(20)).has_value());
+  EXPECT_FALSE(script.process().Wait(SteadyTime() + absl::Milliseconds(20)).has_value());
 }
 
 // When the process that started the child is killed, the child dies too.
@@ -210,10 +210,10 @@ TEST(ProcessTest, DiesWithItsParent) {
         std::max<ssize_t>(0, readlink(absl::StrCat("/proc/", child, "/exe").c_str(), path.data(), path.size())));
     return path;
   };
-  while (absl::StrContains(command(), "setpriv") && absl::Now() < limit) sched_yield();
+  while (absl::StrContains(command(), "setpriv") && SteadyTime() < limit) sched_yield();
   kill(daemon, SIGKILL);
   waitpid(daemon, nullptr, 0);
-  while (Lives(child) && absl::Now() < limit) sched_yield();
+  while (Lives(child) && SteadyTime() < limit) sched_yield();
   EXPECT_FALSE(Lives(child));
   close(fds[0]);
   close(fds[1]);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "clocks/steady_time.h"
 #include "worker/report/profile_message.h"
 #include "worker/report/want_of_server.h"
 
@@ -33,7 +34,9 @@ Reporter::~Reporter() {
   {
     absl::MutexLock lock(&mutex_);
     closing_ = true;
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&ended_), options_.close_timeout)) {
+    changed_.SignalAll();
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return ended_; };
+    if (!changed_.Await(mutex_, SteadyTime() + options_.close_timeout, ended)) {
       // A sink does not take our events in time, so the rank ends without it.
       for (auto& sink : options_.sinks) sink->Cancel();
     }
@@ -179,6 +182,7 @@ void Reporter::Queue(v1::RankEvent event) {
 
 void Reporter::Push(v1::RankEvent event) {
   queue_.push_back(std::move(event));
+  changed_.SignalAll();
   if (queue_.size() <= kMostQueued) return;
   auto notice = std::find_if(queue_.begin(), queue_.end(), [](const v1::RankEvent& e) { return e.has_notice(); });
   queue_.erase(notice == queue_.end() ? queue_.begin() : notice);
@@ -199,32 +203,32 @@ std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
   return event;
 }
 
-// Waits for events or until the next progress is due. Only the meter uses options_.clock; waits use real time.
+// Waits for events or until the next progress is due. Only the meter uses options_.clock.
 void Reporter::Run() {
   // People, and `tests/benchmarks/run reports`, find by this name what reports cost.
   pthread_setname_np(pthread_self(), "hooke-reports");
-  absl::Time next_progress = absl::Now() + options_.interval;
+  absl::Time next_progress = SteadyTime() + options_.interval;
   absl::Duration profile_interval = options_.profile_interval;
-  absl::Time next_profile = absl::Now() + profile_interval / 5;
+  absl::Time next_profile = SteadyTime() + profile_interval / 5;
   bool closing = false;
   while (!closing) {
     std::deque<v1::RankEvent> events;
     {
       absl::MutexLock lock(&mutex_);
       auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return closing_ || !queue_.empty(); };
-      mutex_.AwaitWithDeadline(absl::Condition(&wanted), next_progress);
+      changed_.Await(mutex_, next_progress, wanted);
       events.swap(queue_);
       closing = closing_;
-      if (!closing && absl::Now() >= next_progress) {
+      if (!closing && SteadyTime() >= next_progress) {
         events.push_back(ProgressEvent());
-        next_progress = absl::Now() + options_.interval;
+        next_progress = SteadyTime() + options_.interval;
       }
     }
-    if (!closing && absl::Now() >= next_profile) {
+    if (!closing && SteadyTime() >= next_profile) {
       std::optional<v1::RankEvent> profile = ProfileEvent();
       if (profile.has_value()) {
         events.push_back(*std::move(profile));
-        next_profile = absl::Now() + profile_interval;
+        next_profile = SteadyTime() + profile_interval;
         profile_interval = std::min(2 * profile_interval, options_.profile_interval_max);
       }
     }
@@ -235,6 +239,7 @@ void Reporter::Run() {
   for (auto& sink : options_.sinks) sink->Close(options_.close_timeout / 2);
   absl::MutexLock lock(&mutex_);
   ended_ = true;
+  changed_.SignalAll();
 }
 
 }  // namespace hooke

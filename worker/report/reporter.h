@@ -18,8 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_condition.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/profile/profile.h"
 #include "proto/worker.pb.h"
 #include "worker/report/event_sink.h"
@@ -39,7 +40,7 @@ struct ReporterOptions {
   // ranks.
   absl::Duration profile_interval = absl::Seconds(5);
   absl::Duration profile_interval_max = absl::Seconds(30);
-  std::function<absl::Time()> clock = absl::Now;
+  std::function<absl::Time()> clock = SteadyTime;
   // The times of the rank's start so far. Rank 0 reports them after its first step.
   StartSpans start = {};
 };
@@ -105,6 +106,8 @@ class Reporter {
   std::deque<v1::RankEvent> queue_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // Signalled after a change of the three above. A clock that is set back must not delay reports.
+  SteadyCondition changed_;
 
   std::thread thread_;
 };

@@ -1,6 +1,7 @@
 #include "worker/report/reporter.h"
 
 #include <grpcpp/grpcpp.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include <atomic>
@@ -13,6 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "clocks/steady_time.h"
+#include "clocks/test_wall_clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpi_group/profile/profile.h"
@@ -214,6 +217,36 @@ TEST(ReporterTest, StuckReceiverHoldsUpNobody) {
   reporter.Done(1);
 }
 
+// A sink that counts how often it gets progress.
+class CountingSink : public EventSink {
+ public:
+  explicit CountingSink(std::atomic<int>& count) : count_(count) {}
+  bool Send(const v1::RankEvent& event) override {
+    count_ += event.has_progress() ? 1 : 0;
+    return true;
+  }
+  void Close(absl::Duration) override {}
+  void Cancel() override {}
+
+ private:
+  std::atomic<int>& count_;
+};
+
+// Progress goes on when somebody sets the machine's clock back by an hour.
+TEST(ReporterTest, AClockThatIsSetBackDelaysNothing) {
+  std::atomic<int> count{0};
+  Reporter reporter(Options(std::make_unique<CountingSink>(count), absl::Milliseconds(5)));
+  const auto count_to = [&count](int most) {
+    const absl::Time end = SteadyTime() + kPatience;
+    while (count < most && SteadyTime() < end) sched_yield();
+    return count >= most;
+  };
+  EXPECT_TRUE(count_to(2));
+  StepWallClock(-absl::Hours(1));
+  EXPECT_TRUE(count_to(count + 5));
+  StepWallClock(absl::Hours(1));
+}
+
 // There is one line of JSON for each event, with the names of the proto.
 TEST(ReporterTest, JsonLines) {
   std::ostringstream out;
@@ -233,7 +266,7 @@ TEST(ReporterTest, TellsHowItBegan) {
   for (const uint32_t rank : {0u, 3u}) {
     ReporterOptions options = Options(DialDaemon(daemon.socket(), [](const std::string&) {}), absl::Hours(1));
     options.hello.set_rank(rank);
-    options.start.Begin(v1::LifeSpan::LOADED, absl::Now() - absl::Seconds(1));
+    options.start.Begin(v1::LifeSpan::LOADED, SteadyTime() - absl::Seconds(1));
     Reporter reporter(std::move(options));
     reporter.BeginStart(v1::LifeSpan::DATA);
     reporter.Enter(v1::RankProgress::ATTACHING);

@@ -264,7 +264,7 @@ absl::StatusOr<std::string> SlurmSite::RunCommand(std::vector<std::string> comma
   };
   const absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
   if (!process.ok()) return absl::UnavailableError(absl::StrCat(name, ": ", process.status().message()));
-  const std::optional<ProcessEnd> end = (*process)->Wait(absl::Now() + options_.command_limit);
+  const std::optional<ProcessEnd> end = (*process)->Wait(SteadyTime() + options_.command_limit);
   if (!end.has_value()) {
     (*process)->Stop(absl::ZeroDuration());
     return absl::UnavailableError(

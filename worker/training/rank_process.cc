@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "clocks/process_age.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "mpi_group/profile/profiled_group.h"
@@ -114,7 +115,7 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const v1::GroupS
 RankProcess::~RankProcess() = default;
 
 void RankProcess::NoteStart() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyTime();
   start_spans_.Begin(v1::LifeSpan::LOADED, now - ProcessAge());
   start_spans_.Begin(v1::LifeSpan::JOINED, now);
 }
