@@ -2,8 +2,8 @@
 #define HOOKE_ALGORITHMS_RULE_FACTS_H_
 
 // The table of facts that distinguish the update rules. Servers, groups and the check of jobs read it. center_rule.h
-// has the servers' half of each rule, group_rule.h the groups' half, docs/rules/ the formulas. docs/rules/README.md
-// says how to add a rule. Pure.
+// has the servers' half of each rule, group_rule.h the groups' half, docs/rules/ the formulas. CONTRIBUTING.md says
+// how to add a rule. Pure.
 
 #include <cstdint>
 #include <optional>

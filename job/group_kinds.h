@@ -24,8 +24,8 @@ inline bool HasKinds(const v1::JobSpec& job) { return job.groups().kinds_size() 
 // Fills in the defaults of all kinds, and GroupsSpec's count and ranks, which follow from them.
 void FillKinds(v1::JobSpec& job);
 
-// Returns what is wrong with the kinds, after FillKinds. Each problem has the key "groups", and its message names the
-// kind by its place in the list, counted from 1.
+// Returns what is wrong with the kinds, after FillKinds. Each problem has the key "groups". Some messages
+// name a kind by its place in the list, from 1.
 std::vector<JobProblem> CheckKinds(const v1::JobSpec& job);
 
 // Returns the kinds in order. If all groups are alike, there is one, made of `groups` and train.batch_size.

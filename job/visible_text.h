@@ -1,7 +1,7 @@
 #ifndef HOOKE_JOB_VISIBLE_TEXT_H_
 #define HOOKE_JOB_VISIBLE_TEXT_H_
 
-// Decides whether text from outside may be a path, and prints such text so that it cannot control a terminal. Pure.
+// Tells whether text is visible, and escapes text from outside so that it cannot control a terminal. Pure.
 
 #include <cstddef>
 #include <string>

@@ -54,8 +54,8 @@ bool IsFreeSoon(uint16_t port) {
   return true;
 }
 
-// Returns the address for a server to listen on. The address of the previous run is used again, because stored jobs
-// know their servers by address.
+// Returns the address for a server to listen on. The address of the previous run is used again, so that scripts and
+// stored jobs find the server where it was.
 absl::StatusOr<std::string> ListenAddress(const std::string& server, const fs::path& remembered) {
   std::ifstream in(remembered);
   std::string address;

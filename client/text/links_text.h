@@ -12,8 +12,8 @@
 namespace hooke {
 
 // Two tables. The first one has a row for each address of each worker. The second one has a row for each pair of
-// workers that has been measured. Below are pairs that could run a group together, but have not yet: at most
-// kUnmeasuredMax, and a line with the number of the others.
+// workers that has been measured. Below are pairs that could run a group together and were not measured: at
+// most kUnmeasuredMax, and a line with the number of the others.
 constexpr size_t kUnmeasuredMax = 20;
 std::string LinksText(const v1::ListNodesResponse& nodes, absl::Time now);
 

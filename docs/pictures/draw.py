@@ -161,7 +161,7 @@ def failover():
     p.box(350, 44, 80, 28, ["silent 4 s"], PLAIN, 12)
     p.box(436, 44, 80, 28, ["10 s: lost"], FAILED, 12)
     p.box(522, 44, 150, 28, ["start 2 on worker B"], PLAIN, 12)
-    p.box(524, 318, 124, 40, ["attach, pull c", "momentum is zero"], PLAIN, 12)
+    p.box(524, 318, 124, 40, ["attach, pull c", "kept momentum"], PLAIN, 12)
     p.arrow(610, 213, 610, 317)
     p.text(618, 300, "c", 13, color=QUIET)
     p.box(652, 318, 108, 40, ["65 to 80", "65 to 75 again"], COMPUTE, 12)

@@ -2,10 +2,11 @@
 #define HOOKE_MPI_GROUP_TWO_LEVEL_TWO_LEVEL_WIDE_H_
 
 // Sums and means of 16-bit values in two levels. The sums of a node's ranks are float32, in the call's scratch, and are
-// added as float32 between nodes. Complete sums are rounded, once, and from then on copied. A part of two_level.cc;
-// two_level.h says what a driver is. h is the number of nodes, V the bytes of the values.
+// added as float32 between nodes. Complete sums are rounded, once, and from then on copied. A part of two_level.cc. h
+// is the number of nodes, V the bytes of the values.
 //
-// parts[i] is the slice of the node's i-th rank. It is empty if that rank is no driver.
+// Drivers are the first ranks of each node. Only they talk to other nodes (two_level.h). parts[i] is the slice of the
+// node's i-th rank. It is empty if that rank is no driver.
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"

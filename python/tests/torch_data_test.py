@@ -187,7 +187,8 @@ class SkippedSteps(unittest.TestCase):
     """Optimizers that a GradScaler skips in some steps."""
 
     def train(self, due=(), kept=None, values=None, first_step=0):
-        """Trains with two optimizers. Returns the batches that it took, the library, the parameters, and those after the steps `due`."""
+        """Trains with two optimizers. Returns the batches taken, the library, the last parameters, and the parameters after each counted step. A
+        state is due after the steps `due`."""
         torch.manual_seed(3)
         native = FakeNative(first_step=first_step)
         native.kept, native.due_after = kept, set(due)

@@ -18,7 +18,7 @@
 namespace hooke {
 namespace {
 
-// For comparing two of them.
+// Returns all fields of the worker as a text, by which two workers are compared.
 std::string TextOf(const FreeWorker& worker) {
   std::string text = absl::StrCat(worker.name, " ", worker.site, " ", worker.slots, " ", worker.free, " ",
                                   worker.allows_commands, " ", worker.address, " ", worker.mpi, " ", worker.drained,

@@ -11,9 +11,8 @@
 //
 // The effects of a change go four ways:
 // - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock
-// echoes,
-//   and acknowledgements for jobs without an unstored change. OnReady and TakeReady report the sessions that have such
-//   commands, unless these are only acknowledgements.
+//   echoes, and acknowledgements for jobs without an unstored change. OnReady and TakeReady report the sessions that
+//   have such commands, unless these are only acknowledgements.
 // - Records, log lines and profiles go to the writer. So do points of histories, every few seconds.
 // - Starts wait until the writer has stored the job's record. So do acknowledgements for a job whose record has an
 //   unstored change.

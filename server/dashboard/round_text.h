@@ -10,8 +10,8 @@
 namespace hooke {
 
 // Returns how far the rounds of a job are, and which groups wait in an exchange for which others, as far as their last
-// reports say: "about 21 rounds; group 0 has waited 3 s for groups 1 and 2". Returns "" for a job whose rule makes
-// groups not wait for one another, or that does not train.
+// reports say: "about 21 rounds; group 0 has waited 3 s for groups 1 and 2". Returns "" unless the job
+// runs, trains, and has a rule under which groups wait for one another.
 std::string RoundText(const v1::JobStatus& job);
 
 }  // namespace hooke

@@ -73,7 +73,7 @@ TEST(ServedExchangesTest, IsBounded) {
   EXPECT_EQ(SequencesOf(served), (std::vector<uint64_t>{3, 100, 4}));
 }
 
-// Times that make no sense give no negative ones.
+// No time is negative, also of a message that was answered before it arrived, or that waited longer than it took.
 TEST(ServedExchangesTest, TimesStayInOrder) {
   ServedExchanges served;
   served.Add(Message({0, 0, 1, 1}, 100, 90, 5));

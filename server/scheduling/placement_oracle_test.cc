@@ -20,7 +20,8 @@ namespace {
 
 constexpr Instant kNow = {absl::UnixEpoch(), absl::Seconds(100)};
 
-// One pass over a queue. Its rooms are its own, and keep what it does to them.
+// Places the groups of one queue, in order. It marks in `rooms` the slots that each group takes or keeps, so each pass
+// needs new rooms.
 class PlainPlacer {
  public:
   explicit PlainPlacer(Rooms& rooms) : rooms_(rooms) {}

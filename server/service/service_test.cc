@@ -436,8 +436,8 @@ TEST_F(ServiceTest, StoppingEndsWatches) {
   EXPECT_LT(absl::Now() - before, absl::Seconds(5));
 }
 
-// The last profile of each rank is kept while the job runs, after its end and over a restart. It comes with the trace
-// if the reader asks for that. A profile that is out of bounds changes nothing.
+// The last profile of each rank is kept while the job runs, also over a restart of the coordinator. It comes with the
+// trace if the reader asks for that. A profile that is out of bounds changes nothing.
 TEST_F(ServiceTest, KeepsProfiles) {
   Cluster cluster(folder_);
   const std::string id = cluster.Submit("s");

@@ -69,8 +69,8 @@ std::vector<std::pair<pid_t, std::string>> CommandLines() {
   return commands;
 }
 
-// Removes a daemon's folder. A killed worker leaves its groups' shared-memory folders behind, and its own folder has a
-// link to each. These are removed, too.
+// Removes the cluster's folder. A killed worker leaves its groups' shared-memory folders behind, and its state folder
+// has a link to each. The folders behind the links are removed, too.
 void RemoveFolder(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {

@@ -44,7 +44,8 @@ def payload_bytes(value_type, k, count):
 
 
 def to_bfloat16(values):
-    """Returns the upper halves of float32 values, rounded to nearest, ties to even."""
+    """Returns the upper halves of float32 values, rounded to nearest, ties to even. A value that would round to infinity becomes the largest
+    finite one."""
     codes = []
     for bits in struct.unpack(f"<{len(values)}I", values.tobytes()):
         upper, lower = bits >> 16 & 0x7FFF, bits & 0xFFFF

@@ -23,7 +23,7 @@ struct ProcessFigures {
 // Asks the kernel. Takes microseconds and touches no disk. Call it from any thread.
 ProcessFigures ReadProcessFigures();
 
-// Adds process_... and hooke_build_info. `program` is "hooke-server".
+// Adds the metrics process_* and hooke_build_info. `program` names the daemon, for example "hooke-server".
 void AddProcessMetrics(const ProcessFigures& figures, const std::string& program, const std::string& version,
                        MetricFamilies& families);
 
