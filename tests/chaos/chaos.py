@@ -65,8 +65,8 @@ KINDS = (
     {"name": "stale", "groups": 2, "ranks": 1, "averaging": "{rule: async}"},
 )
 # Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take longer for an epoch.
-SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 3}
-EPOCHS = 8
+SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 2}
+EPOCHS = 4
 
 
 class Chaos:
@@ -406,7 +406,7 @@ class ChaosTest(unittest.TestCase):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seed", type=int, action="append", help="which faults happen; may be given several times")
-    parser.add_argument("--minutes", type=float, default=0.25, help="how long faults happen, for each seed")
+    parser.add_argument("--minutes", type=float, default=0.1, help="how long faults happen, for each seed")
     arguments = parser.parse_args()
     missing = hosts.missing()
     if missing:
