@@ -28,6 +28,8 @@ class Result(unittest.TextTestResult):
 
     def note(self, err):
         if err is not None and issubclass(err[0], Terminated):
+            # A test that goes on after its subTest ends, too.
+            self.failfast = True
             self.stop()
 
 

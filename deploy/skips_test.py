@@ -25,6 +25,7 @@ class Tests(unittest.TestCase):
         {around}
             print("runs", flush=True)
             signal.pause()
+        print("the test went on", flush=True)
 
     def test_b(self):
         print("the next one ran", flush=True)

@@ -79,7 +79,7 @@ class Manifests(unittest.TestCase):
 
     def test_kubectl_puts_them_together(self):
         if shutil.which("kubectl") is None:
-            self.skipTest("no program kubectl: install it to have it read the kustomization")
+            self.skipTest("no program kubectl: install the package kubernetes-client, as deploy/install-deps --ci does")
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(HERE, folder, dirs_exist_ok=True)
             pathlib.Path(folder, "token").write_text(TOKEN)

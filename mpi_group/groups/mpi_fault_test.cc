@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -262,6 +263,23 @@ TEST(MpiFaultTest, KilledRankIsNamedByAll) {
     EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);
     ExpectNothingLeft(run.ranks());
   }
+}
+
+// In shared memory the survivors see a killed rank's end within a second. A busy machine may delay them, so the fastest
+// of three groups counts.
+TEST(MpiFaultTest, AKilledRankIsSeenWithinASecond) {
+  if (EndsSurvivors()) GTEST_SKIP() << kEndsSurvivors;
+  absl::Duration fastest = absl::InfiniteDuration();
+  for (int i = 0; i < 3 && fastest >= absl::Seconds(1); ++i) {
+    RunningGroup run({"shared", "", kRanks - 1, /*outlives_ranks=*/true, kLongDeadlineMs});
+    ASSERT_EQ(run.ranks().size(), kRanks);
+    const absl::Time killed = absl::Now();
+    kill(run.ranks().at(kVictim), SIGKILL);
+    EXPECT_TRUE(Await(kToReport, [&] { return run.Reports().size() == kRanks - 1; }));
+    fastest = std::min(fastest, absl::Now() - killed);
+    EXPECT_GE(run.AwaitEnd(absl::Seconds(20)), 0);
+  }
+  EXPECT_LT(fastest, absl::Seconds(1));
 }
 
 // Two nodes of two ranks: ranks that share memory with the wrong rank and ranks that only get messages from its node

@@ -63,6 +63,8 @@ class IssueOrderPass {
   void CheckAllReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fail(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NotDone(size_t bucket) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits until the condition is true, at most for `deadline_`. Returns whether it is.
+  bool AwaitOrDeadline(const absl::Condition& settled) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Restart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t lanes_count_;

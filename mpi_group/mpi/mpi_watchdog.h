@@ -5,12 +5,12 @@
 // because MPI may never return from a call when a peer has died: Open MPI over TCP can spin in its own event loop. Our
 // code then has no chance to look at a deadline.
 
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace hooke {
@@ -42,11 +42,14 @@ class MpiWatchdog {
   void Run();
 
   const int rank_;
-  absl::Mutex mutex_;
-  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time limit_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  absl::string_view what_ ABSL_GUARDED_BY(mutex_);
-  int peer_ ABSL_GUARDED_BY(mutex_) = -1;
+  // Those of the standard library, because Abseil's waits depend on the machine's clock: if that is set back by an
+  // hour, nobody would look for an hour. `mutex_` guards the next four.
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool ends_ = false;
+  absl::Time limit_ = absl::InfiniteFuture();
+  absl::string_view what_;
+  int peer_ = -1;
   std::thread thread_;  // The last member, because the thread uses the others.
 };
 

@@ -348,9 +348,9 @@ void ParameterStore::Release(Job& job) {
 }
 
 std::shared_ptr<SnapshotHistory> ParameterStore::MakeHistory(const std::string& job_id,
-                                                             const std::vector<uint64_t>& generations) const {
+                                                             const std::vector<uint64_t>& numbers) const {
   return std::make_shared<SnapshotHistory>(SnapshotHistory::Options{options_.storage, options_.logger, job_id},
-                                           generations);
+                                           numbers);
 }
 
 ParameterFigures ParameterStore::Figures() const {

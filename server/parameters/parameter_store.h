@@ -189,14 +189,13 @@ class ParameterStore {
   ParameterStore(ParameterStoreOptions options, std::unique_ptr<KeptStates> states)
       : options_(std::move(options)), states_(std::move(states)) {}
 
-  void FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations);
+  void FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& numbers);
   void RemoveOrphanStates();
   void LoadClaimed(const std::string& job_id, Job& job);
   void VerifySealed(const std::string& job_id);
   bool stopping() const;
   absl::Status NoRoom(absl::string_view job_id, const absl::Status& why) const;
-  std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id,
-                                               const std::vector<uint64_t>& generations) const;
+  std::shared_ptr<SnapshotHistory> MakeHistory(const std::string& job_id, const std::vector<uint64_t>& numbers) const;
   // Drops the last exchanges of a sealed job, if there are some.
   void DropServed(absl::string_view job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<Shard>> FindOrCreate(const ShardPlan& plan);

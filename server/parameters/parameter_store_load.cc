@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(ParameterSt
   auto states = KeptStates::Open({options.storage, options.logger});
   if (!states.ok()) return states.status();
   std::unique_ptr<ParameterStore> store(new ParameterStore(std::move(options), *std::move(states)));
-  for (const auto& [job_id, generations] : *snapshots) store->FindOnDisk(job_id, generations);
+  for (const auto& [job_id, numbers] : *snapshots) store->FindOnDisk(job_id, numbers);
   store->RemoveOrphanStates();
   return store;
 }
@@ -34,9 +34,9 @@ void ParameterStore::RemoveOrphanStates() {
   }
 }
 
-void ParameterStore::FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& generations) {
+void ParameterStore::FindOnDisk(const std::string& job_id, const std::vector<uint64_t>& numbers) {
   auto job = std::make_shared<Job>();
-  job->history = MakeHistory(job_id, generations);
+  job->history = MakeHistory(job_id, numbers);
   const absl::StatusOr<SnapshotReader> snapshot = job->history->OpenNewestUnverified();
   absl::MutexLock lock(&mutex_);
   if (!snapshot.ok()) {

@@ -81,6 +81,28 @@ TEST_F(ParameterStoreLoadTest, UsesThePreviousSnapshotWhenCutShort) {
       HasSubstr("snapshot job-1.000000000002.snapshot in memory refused: cut short or grown: 150 bytes instead of "));
 }
 
+// If both snapshots are damaged, the log says of the first that the previous one is tried, and of that one that there
+// is no other.
+TEST_F(ParameterStoreLoadTest, BothSnapshotsAreDamaged) {
+  MakeCenter({});
+  Exchange("job-1", 16, 1);
+  ASSERT_TRUE(store_->SnapshotChanged().ok());
+  storage_->Truncate("job-1.000000000001.snapshot", 100);
+  storage_->Truncate("job-1.000000000002.snapshot", 150);
+  Restart();
+  EXPECT_EQ(Read("job-1").status().code(), absl::StatusCode::kDataLoss);
+  const std::string log = log_.str();
+  const size_t newer =
+      log.find("snapshot job-1.000000000002.snapshot in memory refused: cut short or grown: 150 bytes");
+  ASSERT_NE(newer, std::string::npos) << log;
+  EXPECT_THAT(log.substr(newer), HasSubstr("; the previous one, job-1.000000000001.snapshot, is tried"));
+  const size_t older =
+      log.find("snapshot job-1.000000000001.snapshot in memory refused: cut short or grown: 100 bytes");
+  ASSERT_NE(older, std::string::npos) << log;
+  EXPECT_LT(newer, older);
+  EXPECT_THAT(log.substr(older), HasSubstr("; there is no previous one"));
+}
+
 // If no snapshot of a job is readable, the job is lost, and its groups are told. The server and other jobs go on.
 TEST_F(ParameterStoreLoadTest, LostJob) {
   MakeCenter({});

@@ -309,7 +309,7 @@ class Shard {
   void LookAtHeld(absl::Time now, std::optional<uint32_t> group, Block& block, Ends& ends)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Has the block looked at again at `when` or before.
-  void Schedule(absl::Time when, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex)
+  void LookAgainBy(absl::Time when, Block& block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex)
       ABSL_LOCKS_EXCLUDED(look_mutex_);
   absl::Time LookAt(uint64_t index) const;
   // Looks at one block, calls Finish, and returns LookAt of the block.
@@ -328,7 +328,7 @@ class Shard {
   void EndReplaced(const Turn& by, Block& block, Ends& ends) ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   bool IsLate(const Turn& turn, const Block& block) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(block.mutex);
   // Returns whether the block of `turn` is the rank's first one on this server, or the first one of a fragment.
-  bool IsFirstOfItsPart(const Turn& turn) const;
+  bool BeginsAnExchange(const Turn& turn) const;
   // Returns the group's step at which the contribution of `turn` begins.
   uint64_t StepsFrom(const Turn& turn, const ExchangeId& last) const;
   uint32_t fragments() const { return std::max<uint32_t>(plan_.job.fragments(), 1); }

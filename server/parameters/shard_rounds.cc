@@ -24,7 +24,7 @@ std::optional<absl::Status> Shard::ApplyInRound(Turn& turn, Block& block, Ends& 
   if (absl::Status status = CheckWaiting(turn); !status.ok()) return status;
   const Speaker& speaker = turn.exchange.speaker;
   const RoundBook::Arrival arrival = {
-      turn.block, speaker.rank, turn.id, IsFirstOfItsPart(turn), IsLate(turn, block), ContributionOf(turn, block)};
+      turn.block, speaker.rank, turn.id, BeginsAnExchange(turn), IsLate(turn, block), ContributionOf(turn, block)};
   const absl::Time now = clock_->Now();
   RoundBook::Decision decision;
   {
@@ -42,11 +42,11 @@ std::optional<absl::Status> Shard::ApplyInRound(Turn& turn, Block& block, Ends& 
   if (decision.fate == RoundBook::Fate::kClosed) return ApplyRound(decision.round, &turn, block, ends);
   turn.queued = now;
   turn.give_up = now + plan_.rule.round.grace + kRoundTimeout;
-  Schedule(std::min(decision.again, turn.give_up), block);
+  LookAgainBy(std::min(decision.again, turn.give_up), block);
   return std::nullopt;
 }
 
-bool Shard::IsFirstOfItsPart(const Turn& turn) const {
+bool Shard::BeginsAnExchange(const Turn& turn) const {
   const Range slice = plan_.SliceOf(turn.exchange.speaker.rank);
   return OpensFragment(Intersect(slice, plan_.blocks), plan_.blocks.begin + turn.block, fragments());
 }
@@ -76,7 +76,7 @@ void Shard::LookAtRound(absl::Time now, uint64_t index, Block& block, Ends& ends
     }
     Turn* const first = waiting.front();  // All turns wait equally long, so the first one gives up first.
     if (now < first->give_up) {
-      Schedule(std::min(decision.again, first->give_up), block);
+      LookAgainBy(std::min(decision.again, first->give_up), block);
       return;
     }
     leave(first, absl::UnavailableError(absl::StrCat("the round of the block at value ", first->exchange.first,
@@ -133,7 +133,7 @@ std::optional<absl::Status> Shard::AnswerWithinBound(Turn& turn, Block& block, E
   LookAtHeld(now, turn.exchange.speaker.group, block, ends);
   if (!status.has_value()) {
     block.held.push_back(&turn);
-    Schedule(turn.give_up, block);
+    LookAgainBy(turn.give_up, block);
   }
   return status;
 }
@@ -165,7 +165,7 @@ void Shard::LookAtHeld(absl::Time now, std::optional<uint32_t> group, Block& blo
   std::vector<Turn*>& held = block.held;
   held.erase(std::remove_if(held.begin(), held.end(), ended), held.end());
   if (!held.empty()) {
-    Schedule(held.front()->give_up, block);
+    LookAgainBy(held.front()->give_up, block);
   } else if (held.capacity() > 0) {
     held = std::vector<Turn*>();
     block.look_at = absl::InfiniteFuture();

@@ -68,7 +68,7 @@ absl::Time Shard::LookAndFinish(uint64_t index) {
   return LookAt(index);
 }
 
-void Shard::Schedule(absl::Time when, Block& block) {
+void Shard::LookAgainBy(absl::Time when, Block& block) {
   block.look_at = std::min(block.look_at, when);
   absl::MutexLock lock(&look_mutex_);
   look_at_ = std::min(look_at_, block.look_at);

@@ -12,44 +12,44 @@
 
 namespace hooke {
 
-SnapshotHistory::SnapshotHistory(Options options, const std::vector<uint64_t>& generations)
-    : options_(std::move(options)), generations_(generations), highest_(generations.empty() ? 0 : generations.back()) {
-  for (const uint64_t generation : generations) NoteSize(generation);
+SnapshotHistory::SnapshotHistory(Options options, const std::vector<uint64_t>& numbers)
+    : options_(std::move(options)), numbers_(numbers), highest_(numbers.empty() ? 0 : numbers.back()) {
+  for (const uint64_t number : numbers) NoteSize(number);
 }
 
-void SnapshotHistory::NoteSize(uint64_t generation) {
+void SnapshotHistory::NoteSize(uint64_t number) {
   const absl::StatusOr<std::unique_ptr<StorageReader>> file =
-      options_.storage->Open(SnapshotName(options_.job_id, generation));
+      options_.storage->Open(SnapshotName(options_.job_id, number));
   absl::MutexLock lock(&mutex_);
-  bytes_[generation] = file.ok() ? (*file)->size() : 0;
+  bytes_[number] = file.ok() ? (*file)->size() : 0;
 }
 
 uint64_t SnapshotHistory::bytes() const {
   absl::MutexLock lock(&mutex_);
   uint64_t sum = 0;
-  for (const auto& [generation, bytes] : bytes_) sum += bytes;
+  for (const auto& [number, bytes] : bytes_) sum += bytes;
   return sum;
 }
 
 absl::Status SnapshotHistory::Write(const Shard& shard, bool sealed) {
-  uint64_t generation = 0;
+  uint64_t number = 0;
   {
     absl::MutexLock lock(&mutex_);
-    generation = ++highest_;
+    number = ++highest_;
   }
-  const std::string name = SnapshotName(options_.job_id, generation);
+  const std::string name = SnapshotName(options_.job_id, number);
   absl::StatusOr<std::unique_ptr<StorageWriter>> writer = options_.storage->Create(name);
   if (!writer.ok()) return writer.status();
   if (absl::Status status = WriteSnapshot(shard, sealed, **writer); !status.ok()) return status;
-  NoteSize(generation);
+  NoteSize(number);
 
   std::vector<uint64_t> old;
   {
     absl::MutexLock lock(&mutex_);
     old = std::exchange(bad_, {});
-    if (generations_.size() > 1) old.insert(old.end(), generations_.begin(), generations_.end() - 1);
-    if (generations_.size() > 1) generations_.erase(generations_.begin(), generations_.end() - 1);
-    generations_.push_back(generation);
+    if (numbers_.size() > 1) old.insert(old.end(), numbers_.begin(), numbers_.end() - 1);
+    if (numbers_.size() > 1) numbers_.erase(numbers_.begin(), numbers_.end() - 1);
+    numbers_.push_back(number);
   }
   for (const uint64_t each : old) {
     const absl::Status status = options_.storage->Remove(SnapshotName(options_.job_id, each));
@@ -69,48 +69,48 @@ absl::Status SnapshotHistory::RemoveAll() {
     absl::MutexLock lock(&mutex_);
     files = bytes_;
   }
-  for (const auto& [generation, bytes] : files) {
-    absl::Status status = options_.storage->Remove(SnapshotName(options_.job_id, generation));
+  for (const auto& [number, bytes] : files) {
+    absl::Status status = options_.storage->Remove(SnapshotName(options_.job_id, number));
     if (!status.ok()) return status;
     absl::MutexLock lock(&mutex_);
-    bytes_.erase(generation);
-    generations_.erase(std::remove(generations_.begin(), generations_.end(), generation), generations_.end());
+    bytes_.erase(number);
+    numbers_.erase(std::remove(numbers_.begin(), numbers_.end(), number), numbers_.end());
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewest(absl::FunctionRef<bool()> cancelled) {
-  return OpenFirst([this, cancelled](uint64_t generation) -> absl::StatusOr<SnapshotReader> {
-    absl::StatusOr<SnapshotReader> checked = Open(generation);
+  return OpenFirst([this, cancelled](uint64_t number) -> absl::StatusOr<SnapshotReader> {
+    absl::StatusOr<SnapshotReader> checked = Open(number);
     if (!checked.ok()) return checked.status();
     if (absl::Status status = VerifySnapshot(*std::move(checked), cancelled); !status.ok()) return status;
-    return Open(generation);  // Verifying has read the file to its end, so a new reader is needed.
+    return Open(number);  // Verifying has read the file to its end, so a new reader is needed.
   });
 }
 
 absl::StatusOr<SnapshotReader> SnapshotHistory::OpenNewestUnverified() {
-  return OpenFirst([this](uint64_t generation) { return Open(generation); });
+  return OpenFirst([this](uint64_t number) { return Open(number); });
 }
 
 absl::StatusOr<SnapshotReader> SnapshotHistory::OpenFirst(
     absl::FunctionRef<absl::StatusOr<SnapshotReader>(uint64_t)> open) {
-  std::vector<uint64_t> generations;
+  std::vector<uint64_t> numbers;
   {
     absl::MutexLock lock(&mutex_);
-    generations = generations_;
+    numbers = numbers_;
   }
   std::string refused;
   bool all_lost = true;
-  for (auto generation = generations.rbegin(); generation != generations.rend(); ++generation) {
-    absl::StatusOr<SnapshotReader> snapshot = open(*generation);
+  for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
+    absl::StatusOr<SnapshotReader> snapshot = open(*number);
     if (snapshot.ok() || absl::IsCancelled(snapshot.status())) return snapshot;
-    const std::string name = SnapshotName(options_.job_id, *generation);
-    const bool last = std::next(generation) == generations.rend();
+    const std::string name = SnapshotName(options_.job_id, *number);
+    const bool last = std::next(number) == numbers.rend();
     options_.logger->error(
         "snapshot {} in {} refused: {}; {}", name, options_.storage->Describe(),
         std::string(snapshot.status().message()),
         last ? "there is no previous one"
-             : absl::StrCat("the previous one, ", SnapshotName(options_.job_id, *std::next(generation)), ", is tried"));
+             : absl::StrCat("the previous one, ", SnapshotName(options_.job_id, *std::next(number)), ", is tried"));
     absl::StrAppend(&refused, refused.empty() ? "" : "; ", name, ": ", snapshot.status().message());
     // Changed bytes stay changed, but another disk error may pass, so that file stays in the list.
     if (snapshot.status().code() != absl::StatusCode::kDataLoss) {
@@ -118,10 +118,10 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenFirst(
       continue;
     }
     absl::MutexLock lock(&mutex_);
-    const auto at = std::find(generations_.begin(), generations_.end(), *generation);
-    if (at == generations_.end() || generations_.size() == 1) continue;
-    generations_.erase(at);
-    bad_.push_back(*generation);
+    const auto at = std::find(numbers_.begin(), numbers_.end(), *number);
+    if (at == numbers_.end() || numbers_.size() == 1) continue;
+    numbers_.erase(at);
+    bad_.push_back(*number);
   }
   return absl::Status(
       all_lost ? absl::StatusCode::kDataLoss : absl::StatusCode::kUnavailable,
@@ -129,9 +129,8 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::OpenFirst(
                    "); put back a copy of one, or remove these files and run the job anew"));
 }
 
-absl::StatusOr<SnapshotReader> SnapshotHistory::Open(uint64_t generation) {
-  absl::StatusOr<std::unique_ptr<StorageReader>> file =
-      options_.storage->Open(SnapshotName(options_.job_id, generation));
+absl::StatusOr<SnapshotReader> SnapshotHistory::Open(uint64_t number) {
+  absl::StatusOr<std::unique_ptr<StorageReader>> file = options_.storage->Open(SnapshotName(options_.job_id, number));
   if (!file.ok()) return file.status();
   absl::StatusOr<SnapshotReader> snapshot = SnapshotReader::Open(*std::move(file));
   if (snapshot.ok() && snapshot->plan().job_id != options_.job_id) {
@@ -140,8 +139,8 @@ absl::StatusOr<SnapshotReader> SnapshotHistory::Open(uint64_t generation) {
   return snapshot;
 }
 
-std::string SnapshotName(absl::string_view job_id, uint64_t generation) {
-  return absl::StrFormat("%s.%012d.snapshot", job_id, generation);
+std::string SnapshotName(absl::string_view job_id, uint64_t number) {
+  return absl::StrFormat("%s.%012d.snapshot", job_id, number);
 }
 
 absl::StatusOr<std::map<std::string, std::vector<uint64_t>>> ListSnapshots(Storage& storage) {
@@ -150,13 +149,12 @@ absl::StatusOr<std::map<std::string, std::vector<uint64_t>>> ListSnapshots(Stora
   std::map<std::string, std::vector<uint64_t>> found;
   for (const std::string& name : *names) {
     const std::vector<std::string> parts = absl::StrSplit(name, '.');
-    uint64_t generation = 0;
-    if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &generation) || SnapshotName(parts[0], generation) != name)
-      continue;
+    uint64_t number = 0;
+    if (parts.size() != 3 || !absl::SimpleAtoi(parts[1], &number) || SnapshotName(parts[0], number) != name) continue;
     if (!CheckJobId(parts[0]).ok()) continue;
-    found[parts[0]].push_back(generation);
+    found[parts[0]].push_back(number);
   }
-  for (auto& [job_id, generations] : found) std::sort(generations.begin(), generations.end());
+  for (auto& [job_id, numbers] : found) std::sort(numbers.begin(), numbers.end());
   return found;
 }
 

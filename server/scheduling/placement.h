@@ -92,8 +92,9 @@ class Rooms;  // server/scheduling/room.h
 // a slot that a group ahead may need first. A group that must wait therefore keeps later groups off some workers. These
 // are all workers on which it could start no later than it will start at the latest, by the estimates (Occupant). If
 // it is not known when it will start, these are all workers that are large enough for it. If none is, it keeps later
-// groups off the workers that are large enough together. So no group is delayed, as far as is known, by one behind it,
-// and small groups cannot overtake a large one forever.
+// groups off the workers that are large enough together. So no group behind it delays its start on one worker, as far
+// as is known, and small groups cannot overtake a large one forever. A group for which one worker is large enough keeps
+// nobody off several workers that would have room for it together sooner.
 //
 // A group that would take more slots than its owner has left waits, and keeps nobody off any worker. Later groups of
 // that owner wait, too, unless the group alone is larger than the quota.

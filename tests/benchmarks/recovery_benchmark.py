@@ -86,6 +86,8 @@ class Steps:
     def __init__(self, folder, starts, failed_at):
         self.folder, self.starts, self.failed_at = folder, starts, failed_at
         self.usual = [self.count(number, failed_at - USUAL_SECONDS, failed_at) / USUAL_SECONDS for number in (0, 1)]
+        if min(self.usual) == 0:
+            raise SystemExit(f"FAILED: a group makes no steps before the failure: {self.usual} a second")
 
     def count(self, number, begin, end):
         return step_times.between(step_times.starts(self.folder, number)[self.starts[number]], begin, end)
@@ -276,10 +278,12 @@ def run_all(arguments):
             package = f"{TESTS.parent / 'python'}:{TESTS / 'benchmarks'}"
             job_id = cluster.submit(JOB.format(script=TESTS / "benchmarks" / "paced_rank.py", package=package, steps=steps))
             watch = Watch(cluster, job_id)
-            failures = Failures(cluster, watch, steps, arguments.mend)
-            for kind in arguments.failure or KINDS:
-                yield row_of(kind, [getattr(failures, kind)() for _ in range(arguments.repetitions)])
-            watch.end()
+            try:
+                failures = Failures(cluster, watch, steps, arguments.mend)
+                for kind in arguments.failure or KINDS:
+                    yield row_of(kind, [getattr(failures, kind)() for _ in range(arguments.repetitions)])
+            finally:
+                watch.end()
             cluster.hooke("cancel", job_id)
         finally:
             cluster.end()

@@ -369,6 +369,8 @@ class ChaosTest(unittest.TestCase):
                 support.wait_for("all jobs have ended", lambda: self.all_ended(chaos), END_SECONDS)
             self.assertEqual(audit.wrong, [])
             chaos.check_known(cluster.jobs())
+        except skips.Terminated:
+            raise
         except BaseException:
             print(cluster.hooke("jobs", status=None), cluster.logs(), flush=True)
             if kept := os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR"):

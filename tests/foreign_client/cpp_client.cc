@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/compression.h"
 #include "algorithms/elastic.h"
+#include "clocks/steady_time.h"
 #include "flags/command_line.h"
 #include "proto/job.pb.h"
 #include "worker/exchange/center_client.h"
@@ -65,7 +66,7 @@ absl::Status Run(const Options& options) {
   center.partition = Partition(x.size());
   center.servers = {server.get()};
   const CenterClient client(center);
-  if (absl::Status status = client.Attach(initial, absl::Now() + kTimeout).status(); !status.ok()) return status;
+  if (absl::Status status = client.Attach(initial, SteadyTime() + kTimeout).status(); !status.ok()) return status;
   ExchangeOptions exchange;
   exchange.sender = center.sender;
   exchange.encoding.compression = static_cast<Compression>(options.compression);
@@ -80,7 +81,7 @@ absl::Status Run(const Options& options) {
       if (!outcome.status.ok()) return outcome.status;
     }
   }
-  if (absl::Status status = client.Pull(absl::MakeSpan(initial), absl::Now() + kTimeout); !status.ok()) return status;
+  if (absl::Status status = client.Pull(absl::MakeSpan(initial), SteadyTime() + kTimeout); !status.ok()) return status;
   WriteFile(options.x, x);
   WriteFile(options.center, initial);
   return absl::OkStatus();

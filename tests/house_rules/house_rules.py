@@ -223,14 +223,16 @@ def check_channels(name, text):
 # Files that still wait with limits of Abseil, which depend on the machine's clock.
 ABSEIL_WAIT_FILES = {
     "mpi_group/issue_order/issue_order_pass.cc",
-    "mpi_group/mpi/mpi_watchdog.cc",
     "mpi_group/transport/in_process_transport.cc",
     "server/parameters/open_calls.cc",
     "server/parameters/parameter_store.cc",
     "server/parameters/parameter_store_attach.cc",
+    "server/server_program.cc",
     "third_party/absl_mutex_for_tsan.cc",
+    "worker/daemon/group_run_reports.cc",
+    "worker/report/daemon_sink.cc",
 }
-ABSEIL_WAIT_NAMES = re.compile(r"\b((Await|Wait|LockWhen)With(Timeout|Deadline))\b")
+ABSEIL_WAIT_NAMES = re.compile(r"\b((Await|Wait|LockWhen|WaitForNotification)With(Timeout|Deadline))\b")
 
 
 def check_waits(name, text):

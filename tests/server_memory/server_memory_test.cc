@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/compression.h"
 #include "algorithms/sharding.h"
+#include "clocks/steady_time.h"
 #include "proto/job.pb.h"
 #include "worker/exchange/center_client.h"
 #include "worker/exchange/exchange_client.h"
@@ -118,7 +119,7 @@ absl::StatusOr<uint32_t> Attach(const Job& job, uint32_t group) {
   center.partition = job.partition;
   center.servers = {calls.get()};
   center.call_timeout = kPatience;
-  const absl::StatusOr<Attached> attached = CenterClient(center).Attach(job.vector, absl::Now() + kPatience);
+  const absl::StatusOr<Attached> attached = CenterClient(center).Attach(job.vector, SteadyTime() + kPatience);
   if (!attached.ok()) return attached.status();
   return attached->window_blocks;
 }

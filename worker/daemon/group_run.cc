@@ -30,6 +30,7 @@ RankWatchOptions WatchOptions(RankWatchOptions options, const v1::StartGroupComm
   options.launcher = LauncherName(flavour, start);
   options.command = HasCommand(start.group().job());
   options.started = SteadyTime();
+  options.wall_time_of = WallTimeOf;
   return options;
 }
 

@@ -142,7 +142,7 @@ absl::Status RankWatch::MustStop(absl::Time now) const {
     const Rank& rank = ranks_[i];
     if (now - rank.heard <= GiveUpAfter(rank)) continue;
     return absl::DeadlineExceededError(absl::StrCat(Name(options_.first_rank + i), " has not answered since ",
-                                                    UtcText(rank.heard), " at step ", rank.step,
+                                                    UtcText(options_.wall_time_of(rank.heard)), " at step ", rank.step,
                                                     ": its group was stopped"));
   }
   return absl::OkStatus();

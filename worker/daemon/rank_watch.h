@@ -33,6 +33,8 @@ struct RankWatchOptions {
   std::vector<RanksElsewhere> elsewhere;
   std::string launcher = "mpirun";  // The program that runs the ranks here.
   absl::Time started;               // When the group's run began.
+  // Turns a `now` of the calls into the time that people read.
+  std::function<absl::Time(absl::Time)> wall_time_of = [](absl::Time now) { return now; };
   // A rank without a report for this long is silent. Ranks report at least once a second.
   absl::Duration silent_after = absl::Seconds(4);
   // Before its first report a rank of hooke-rank counts as silent only after this long, because loading libraries from

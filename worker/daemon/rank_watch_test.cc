@@ -81,6 +81,18 @@ TEST(RankWatchTest, LongSilenceStopsTheGroup) {
   EXPECT_EQ(verdict.code, absl::StatusCode::kDeadlineExceeded);
 }
 
+// People read the machine's time, whatever clock the calls have.
+TEST(RankWatchTest, TheReasonHasTheTimeForPeople) {
+  RankWatchOptions options;
+  options.ranks = 1;
+  options.started = At(0);
+  options.wall_time_of = [](absl::Time now) { return now + absl::Hours(24); };
+  RankWatch watch(options);
+  ASSERT_TRUE(watch.Hello({0, 1, 100}, At(1)).ok());
+  for (int second = 1; second <= 32; ++second) watch.Tick(At(second));
+  EXPECT_THAT(std::string(watch.MustStop(At(32)).message()), HasSubstr("has not answered since 1970-01-02T00:16:41Z"));
+}
+
 // A rank that has not reported yet counts as silent only after a longer time.
 TEST(RankWatchTest, FirstWordTakesLonger) {
   RankWatch watch = Watch(1);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clocks/steady_time.h"
 #include "wire/layout_difference.h"
 #include "worker/exchange/server_exchange.h"
 #include "worker/report/want_of_server.h"
@@ -120,7 +121,7 @@ absl::StatusOr<Attached> CenterClient::AttachShard(size_t server, absl::Span<con
                                                         " and at least 1: install one version everywhere"));
     }
     if (!response.ok() && IsFatalExchangeError(response.status())) return response.status();
-    if (absl::Now() + options_.retry_pause >= deadline) {
+    if (SteadyTime() + options_.retry_pause >= deadline) {
       return ForWantOf(
           address,
           absl::DeadlineExceededError(
@@ -149,7 +150,7 @@ absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl:
                                                             absl::Time deadline) const {
   const Cut cut{server, options_.servers.size()};
   absl::StatusOr<v1::AttachResponse> response =
-      options_.servers[server]->Attach(RequestFor(cut), std::min(deadline, absl::Now() + options_.call_timeout));
+      options_.servers[server]->Attach(RequestFor(cut), std::min(deadline, SteadyTime() + options_.call_timeout));
   if (!response.ok() || response->state() != v1::AttachResponse::INITIALIZE) return response;
   absl::Status sent = options_.servers[server]->Initialize(
       {options_.sender, options_.partition, options_.partition.ShardValues(cut), vector}, deadline);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/exchange/exchange_client.h"
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 TEST_F(ExchangeTest, AttachCreatesThenResumes) {
   servers_[1]->MakeWait(3);
   std::vector<float> initial = Ramp(1, 0.5f);
-  absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + absl::Seconds(10));
+  absl::StatusOr<Attached> attached = center_->Attach(initial, SteadyTime() + absl::Seconds(10));
   ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_EQ(attached->last_sequence, 0u);
   EXPECT_EQ(attached->window_blocks, 16u);
@@ -34,12 +34,12 @@ TEST_F(ExchangeTest, AttachCreatesThenResumes) {
   EXPECT_EQ(Client()->Exchange(Call(64, absl::Milliseconds(50)), group, Into(group))[0].status.code(),
             absl::StatusCode::kDeadlineExceeded);
   servers_[0]->SetReachable(true);
-  attached = center_->Attach(Ramp(9, 9), absl::Now() + absl::Seconds(10));
+  attached = center_->Attach(Ramp(9, 9), SteadyTime() + absl::Seconds(10));
   ASSERT_TRUE(attached.ok());
   EXPECT_EQ(attached->last_sequence, 48u);
 
   std::vector<float> pulled(kValues);
-  ASSERT_TRUE(center_->Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10)).ok());
+  ASSERT_TRUE(center_->Pull(absl::MakeSpan(pulled), SteadyTime() + absl::Seconds(10)).ok());
   EXPECT_EQ(pulled, Center());
 }
 
@@ -61,15 +61,15 @@ TEST_F(ExchangeTest, AttachGoesOnInALaterGeneration) {
   later.layout.parameters.push_back({"w", {kValues}});
   later.partition = Partition(kValues);
   later.servers = {calls_[0].get(), calls_[1].get()};
-  const absl::StatusOr<Attached> attached = CenterClient(later).Attach(Ramp(9, 0), absl::Now() + absl::Seconds(10));
+  const absl::StatusOr<Attached> attached = CenterClient(later).Attach(Ramp(9, 0), SteadyTime() + absl::Seconds(10));
   ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_EQ(attached->last_sequence, 50u);
   EXPECT_EQ(Center(), Ramp(2, 0));
   for (const ServerOutcome& outcome : old_client->Exchange(Call(49), group, Into(group))) {
     EXPECT_EQ(outcome.status.code(), absl::StatusCode::kAborted) << outcome.status;
   }
-  EXPECT_EQ(center_->Attach(group, absl::Now() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(center_->Pace(1, absl::Now() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(center_->Attach(group, SteadyTime() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(center_->Pace(1, SteadyTime() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
   sender_.set_incarnation(5);
   group = Ramp(4, 0);
   ExpectAllOk(Client()->Exchange(Call(51), group, Into(group)));
@@ -79,7 +79,7 @@ TEST_F(ExchangeTest, AttachGoesOnInALaterGeneration) {
 // An attach that cannot succeed ends at its deadline and names the server and its last error.
 TEST_F(ExchangeTest, AttachNamesTheServerThatDoesNotAnswer) {
   servers_[1]->SetReachable(false);
-  absl::StatusOr<Attached> attached = center_->Attach(Ramp(1, 0), absl::Now() + absl::Seconds(2));
+  absl::StatusOr<Attached> attached = center_->Attach(Ramp(1, 0), SteadyTime() + absl::Seconds(2));
   EXPECT_EQ(attached.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(attached.status().message()), HasSubstr("second:2"));
   EXPECT_THAT(std::string(attached.status().message()), HasSubstr("connection refused"));
@@ -94,7 +94,7 @@ TEST_F(ExchangeTest, PullRefusesAnotherLayout) {
   other.partition = Partition(kValues);
   other.servers = {calls_[0].get(), calls_[1].get()};
   std::vector<float> pulled(kValues);
-  absl::Status status = CenterClient(other).Pull(absl::MakeSpan(pulled), absl::Now() + absl::Seconds(10));
+  absl::Status status = CenterClient(other).Pull(absl::MakeSpan(pulled), SteadyTime() + absl::Seconds(10));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("parameter 0 of the center is w float32 [737380] but the model has v float32 [2, 368690]"));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "algorithms/compression.h"
 #include "algorithms/elastic.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
@@ -91,14 +92,14 @@ class Groups {
 
   void Attach(const std::vector<float>& initial) {
     for (const std::unique_ptr<CenterClient>& center : centers_) {
-      const absl::StatusOr<Attached> attached = center->Attach(initial, absl::Now() + kPatience);
+      const absl::StatusOr<Attached> attached = center->Attach(initial, SteadyTime() + kPatience);
       ASSERT_TRUE(attached.ok()) << attached.status();
     }
   }
 
   std::vector<float> Center() const {
     std::vector<float> pulled(kValues);
-    const absl::Status status = centers_[0]->Pull(absl::MakeSpan(pulled), absl::Now() + kPatience);
+    const absl::Status status = centers_[0]->Pull(absl::MakeSpan(pulled), SteadyTime() + kPatience);
     EXPECT_TRUE(status.ok()) << status;
     return pulled;
   }
@@ -227,7 +228,7 @@ TEST(CompressedExchange, AttachRefusesAnotherCompression) {
     parameter->set_name("w");
     parameter->set_type(v1::Parameter::FLOAT32);
     parameter->add_shape(10);
-    return calls->Attach(request, absl::Now() + kPatience).status();
+    return calls->Attach(request, SteadyTime() + kPatience).status();
   };
   EXPECT_THAT(std::string(attach(7, v1::AveragingSpec::ELASTIC).message()), HasSubstr("job.compression is 7; 0 to 6"));
   EXPECT_THAT(std::string(attach(6, v1::AveragingSpec::ELASTIC).message()), HasSubstr("job.compression is top_k"));

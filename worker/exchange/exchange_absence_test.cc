@@ -66,26 +66,22 @@ TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   ExpectAllOk(client->Exchange({2, {absl::Seconds(30), absl::Milliseconds(200)}}, group, Into(group)));
 }
 
-// A machine's clock that is set neither prolongs the wait for a silent server nor ends an exchange.
-TEST_F(ExchangeTest, AClockThatIsSetChangesNoDeadline) {
+// A machine's clock that is set back does not prolong the wait for a silent server.
+TEST_F(ExchangeTest, AClockThatIsSetBackChangesNoDeadline) {
   Attach(Ramp(1, 0));
   servers_[0]->SetAnswering(false);
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
-  const auto exchange = [&](uint64_t sequence, absl::Duration patience, absl::Duration step) {
-    std::thread setter([step] {
-      absl::SleepFor(absl::Milliseconds(100));
-      StepWallClock(step);
-    });
-    const absl::Time begun = SteadyTime();
-    const absl::Status status = client->Exchange(Call(sequence, patience), group, Into(group))[0].status;
-    setter.join();
-    StepWallClock(-step);
-    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
-    return SteadyTime() - begun;
-  };
-  EXPECT_LT(exchange(1, absl::Milliseconds(300), -absl::Hours(1)), absl::Seconds(20));
-  EXPECT_GE(exchange(2, absl::Milliseconds(600), absl::Hours(1)), absl::Milliseconds(600));
+  std::thread setter([] {
+    absl::SleepFor(absl::Milliseconds(100));
+    StepWallClock(-absl::Hours(1));
+  });
+  const absl::Time begun = SteadyTime();
+  const absl::Status status = client->Exchange(Call(1, absl::Milliseconds(300)), group, Into(group))[0].status;
+  EXPECT_LT(SteadyTime() - begun, absl::Seconds(20));
+  setter.join();
+  StepWallClock(absl::Hours(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 // If a server has stopped without closing its connection, the exchange ends at its deadline. That holds even if the
@@ -158,20 +154,20 @@ TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
     call.patience.skips_absent = call.patience.awaits_quorum = true;
     return call;
   };
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyTime();
   for (int i = 0; i < 10; ++i) {
     EXPECT_FALSE(client->Exchange(call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
     AwaitBack(*client);
   }
-  EXPECT_LT(absl::Now() - start, absl::Seconds(10)) << "the pauses between tries have grown";
+  EXPECT_LT(SteadyTime() - start, absl::Seconds(10)) << "the pauses between tries have grown";
   servers_[0]->SetWaitingForGroups(false);
   ExpectAllOk(client->Exchange(call(absl::Seconds(30)), group, Into(group)));
   EXPECT_EQ(absences_, 0);
 
   servers_[0]->SetAnswering(false);
   EXPECT_FALSE(client->Exchange(call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  while (absences_ == 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time end = SteadyTime() + absl::Seconds(20);
+  while (absences_ == 0 && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(absences_, 1) << "a server that answers nothing is away under such a rule, too";
 }
 
@@ -185,8 +181,8 @@ TEST_F(ExchangeTest, UnavailableByTheServersWordIsNoBrokenConnection) {
   ExchangeCall call = Call(1);
   call.patience.unreachable = absl::Milliseconds(1);
   client->Start(call, group, Into(group));
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  while (servers_[0]->streams() < 4 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time end = SteadyTime() + absl::Seconds(20);
+  while (servers_[0]->streams() < 4 && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_GE(servers_[0]->streams(), 4);
   servers_[0]->SetError(absl::OkStatus());
   ExpectAllOk(client->Wait());

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "algorithms/elastic.h"
+#include "clocks/steady_time.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
 #include "proto/parameter_server.pb.h"
@@ -73,7 +74,7 @@ class ExchangeTest : public ::testing::Test {
   }
 
   void Attach(const std::vector<float>& initial) {
-    ASSERT_TRUE(center_->Attach(initial, absl::Now() + absl::Seconds(10)).ok());
+    ASSERT_TRUE(center_->Attach(initial, SteadyTime() + absl::Seconds(10)).ok());
   }
 
   std::unique_ptr<ExchangeClient> Client(const Encoding& encoding = {}) {
@@ -103,8 +104,8 @@ class ExchangeTest : public ::testing::Test {
   }
 
   static void AwaitBack(const ExchangeClient& client) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (client.Skips("first:1") && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    const absl::Time end = SteadyTime() + absl::Seconds(20);
+    while (client.Skips("first:1") && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
     ASSERT_FALSE(client.Skips("first:1"));
   }
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "algorithms/pace.h"
+#include "clocks/steady_time.h"
 
 namespace hooke {
 namespace {
@@ -52,7 +52,7 @@ void ExchangePlanner::Ask() {
   if (options_.skips_first_server && options_.skips_first_server()) return;
   const double seconds = absl::ToDoubleSeconds(busy_);
   const double own = options_.adapts && seconds > 0 ? steps_ / seconds : 0;
-  const absl::StatusOr<v1::PaceResponse> pace = center_->Pace(own, absl::Now() + options_.ask_timeout);
+  const absl::StatusOr<v1::PaceResponse> pace = center_->Pace(own, SteadyTime() + options_.ask_timeout);
   if (!pace.ok()) return;
   next_turn_ = pace->next_fragment();
   if (options_.adapts) interval_ = PacedInterval(options_.rhythm.interval, own, pace->fastest_steps_per_second());

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/fragments.h"
 #include "algorithms/rule_facts.h"
+#include "clocks/steady_time.h"
 #include "worker/exchange/agreement.h"
 #include "worker/exchange/exchange_deadline.h"
 #include "worker/exchange/server_exchange.h"
@@ -36,7 +37,7 @@ GroupExchange::GroupExchange(const GroupExchangeDependencies& deps, GroupExchang
       slices_(options_.slices > 0 ? std::min<uint64_t>(options_.slices, ranks_) : ranks_),
       servers_(deps.center->servers().size()),
       vector_(deps.arena->vector()),
-      notices_(options_.clock()),
+      notices_(absl::Now()),
       copy_(options_.overlaps ? AllocateUntouched(vector_.size()) : nullptr),
       center_(SendsFromLastAnswer(options_.rule) && Exchanges() ? AllocateUntouched(vector_.size()) : nullptr),
       client_(MakeClient()) {
@@ -85,7 +86,7 @@ absl::Status GroupExchange::Recreate(size_t server, absl::Time deadline) {
     if (abandoned_) return absl::CancelledError("the rank ends");
   }
   // The exchange's own deadline may have passed while the group trained.
-  if (options_.overlaps) deadline = std::max(deadline, absl::Now() + options_.exchange_timeout);
+  if (options_.overlaps) deadline = std::max(deadline, SteadyTime() + options_.exchange_timeout);
   const absl::Span<const float> from =
       center_ != nullptr ? absl::MakeConstSpan(center_.get(), vector_.size()) : vector_;
   return deps_.center->AttachShard(server, from, deadline).status();
@@ -250,7 +251,7 @@ absl::Status GroupExchange::Finish() {
     if (absl::Status status = AgreeOnOutcome(*deps_.group, failure); !status.ok()) return status;
   }
   if (!failure.ok()) return failure;
-  for (std::string& notice : notices_.Take(outcomes, exchange_.step, options_.clock())) {
+  for (std::string& notice : notices_.Take(outcomes, exchange_.step, absl::Now())) {
     deps_.reporter->Notice(std::move(notice));
   }
   if (absl::Status status = AllGather(); !status.ok()) return status;

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "algorithms/exchange_plan.h"
 #include "algorithms/fragments.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
@@ -77,7 +78,7 @@ class GroupExchangeTest : public ::testing::Test {
     center.servers = {calls_[0].get(), calls_[1].get()};
     CenterClient client(center);
     if (group.rank() == 0) {
-      EXPECT_TRUE(client.Attach(arena.vector(), absl::Now() + absl::Seconds(30)).ok());
+      EXPECT_TRUE(client.Attach(arena.vector(), SteadyTime() + absl::Seconds(30)).ok());
     }
     EXPECT_TRUE(group.Barrier().ok());
     ReporterOptions reporting;
@@ -88,7 +89,7 @@ class GroupExchangeTest : public ::testing::Test {
     options.rule = rule_;
     options.overlaps = rhythm_.delay > 0 || rhythm_.fragments > 1;
     options.exchange_timeout = timeout_;
-    options.clock = absl::Now;
+    options.clock = SteadyTime;
     GroupExchange exchange({&group, &arena, &client, &reporter}, options);
     for (uint64_t step = 1; step <= rhythm_.steps_total && result.status.ok(); ++step) {
       reporter.Enter(v1::RankProgress::COMPUTE);
@@ -109,8 +110,8 @@ class GroupExchangeTest : public ::testing::Test {
   }
 
   static void AwaitServers(const Reporter& reporter) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (reporter.Progress().absent_servers_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    const absl::Time end = SteadyTime() + absl::Seconds(20);
+    while (reporter.Progress().absent_servers_size() > 0 && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
     EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
   }
 
@@ -377,9 +378,9 @@ TEST_F(GroupExchangeTest, EndsInFlight) {
       if (step == 4 && lost) servers_[0]->Forget();
       if (step == 4 && !lost) servers_[0]->SetAnswering(false);
     };
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyTime();
     EXPECT_EQ(Run(1)[0].steps, 6u);
-    EXPECT_LT(absl::Now() - start, absl::Seconds(8)) << "not after the timeout of 10 seconds";
+    EXPECT_LT(SteadyTime() - start, absl::Seconds(8)) << "not after the timeout of 10 seconds";
     servers_[0]->SetAnswering(true);
   }
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "proto/parameter_server.grpc.pb.h"
 #include "wire/channel.h"
 #include "wire/frame_buffer.h"
@@ -21,7 +22,8 @@
 namespace hooke {
 namespace {
 
-std::chrono::system_clock::time_point ToDeadline(absl::Time time) { return absl::ToChronoTime(time); }
+// gRPC takes a deadline by the machine's clock, and from then on waits by a steady one.
+std::chrono::system_clock::time_point ToDeadline(absl::Time steady) { return absl::ToChronoTime(WallTimeOf(steady)); }
 
 absl::Status OfServer(const std::string& address, const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();

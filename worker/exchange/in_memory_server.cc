@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "clocks/steady_time.h"
 #include "proto/job.pb.h"
 #include "worker/report/want_of_server.h"
 
@@ -221,7 +222,9 @@ absl::StatusOr<v1::PaceResponse> InMemoryServer::Pace(const v1::PaceRequest& req
 absl::StatusOr<v1::LocateResponse> InMemoryServer::Locate(const v1::Sender& sender, absl::Time deadline) {
   absl::MutexLock lock(&mutex_);
   auto answers = [this] { return AnswersLocate(); };
-  if (!mutex_.AwaitWithDeadline(absl::Condition(&answers), deadline)) return absl::DeadlineExceededError("no answer");
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&answers), deadline - SteadyTime())) {
+    return absl::DeadlineExceededError("no answer");
+  }
   if (!reachable_) return absl::UnavailableError("connection refused");
   if (failing_questions_ > 0) {
     --failing_questions_;

@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "algorithms/elastic.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
@@ -105,12 +106,12 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
   }
 
   void Attach(const std::vector<float>& initial) {
-    absl::StatusOr<Attached> attached = center_->Attach(initial, absl::Now() + kPatience);
+    absl::StatusOr<Attached> attached = center_->Attach(initial, SteadyTime() + kPatience);
     ASSERT_TRUE(attached.ok()) << attached.status();
   }
   std::vector<float> Center() {
     std::vector<float> pulled(kValues);
-    absl::Status status = center_->Pull(absl::MakeSpan(pulled), absl::Now() + kPatience);
+    absl::Status status = center_->Pull(absl::MakeSpan(pulled), SteadyTime() + kPatience);
     EXPECT_TRUE(status.ok()) << status;
     return pulled;
   }
@@ -124,10 +125,10 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
 
   // Asks until the server can be reached.
   static absl::StatusOr<v1::PaceResponse> Pace(const CenterClient& center) {
-    const absl::Time until = absl::Now() + kPatience;
+    const absl::Time until = SteadyTime() + kPatience;
     while (true) {
-      absl::StatusOr<v1::PaceResponse> pace = center.Pace(0, absl::Now() + absl::Seconds(5));
-      if (!absl::IsUnavailable(pace.status()) || absl::Now() >= until) return pace;
+      absl::StatusOr<v1::PaceResponse> pace = center.Pace(0, SteadyTime() + absl::Seconds(5));
+      if (!absl::IsUnavailable(pace.status()) || SteadyTime() >= until) return pace;
       absl::SleepFor(absl::Milliseconds(10));
     }
   }
@@ -166,7 +167,7 @@ TEST_P(RealServerTest, ExactNumbers) {
   }
   EXPECT_EQ(group, x);
   EXPECT_EQ(Center(), center);
-  absl::StatusOr<Attached> again = MakeCenter(2)->Attach(group, absl::Now() + kPatience);
+  absl::StatusOr<Attached> again = MakeCenter(2)->Attach(group, SteadyTime() + kPatience);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->last_sequence, 3u);
 }
@@ -209,7 +210,7 @@ TEST_P(RealServerTest, ALaterGeneration) {
   options.job.set_first_step(40);
   center_ = std::make_unique<CenterClient>(std::move(options));
   std::vector<float> group = Ramp(6, 0);
-  const absl::StatusOr<Attached> attached = center_->Attach(group, absl::Now() + kPatience);
+  const absl::StatusOr<Attached> attached = center_->Attach(group, SteadyTime() + kPatience);
   ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_EQ(attached->last_sequence, 40u);
   EXPECT_EQ(Center(), Ramp(2, 0));
@@ -219,7 +220,7 @@ TEST_P(RealServerTest, ALaterGeneration) {
       EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("a generation that is over"));
     }
   }
-  EXPECT_EQ(MakeCenter(2)->Attach(old_group, absl::Now() + kPatience).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(MakeCenter(2)->Attach(old_group, SteadyTime() + kPatience).status().code(), absl::StatusCode::kAborted);
   RestartAll();
   for (auto& client : Clients(5)) {
     for (const ServerOutcome& outcome : client->Exchange(Call(41), group, Into(group))) {
@@ -269,13 +270,13 @@ TEST_P(RealServerTest, SavesAnExchange) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     }
   }
-  absl::Status saved = center_->Save(7, CenterClient::Ends::kGroup, group, absl::Now() + kPatience);
+  absl::Status saved = center_->Save(7, CenterClient::Ends::kGroup, group, SteadyTime() + kPatience);
   EXPECT_TRUE(saved.ok()) << saved;
-  absl::Status lost = center_->Save(8, CenterClient::Ends::kGroup, group, absl::Now() + kPatience);
+  absl::Status lost = center_->Save(8, CenterClient::Ends::kGroup, group, SteadyTime() + kPatience);
   EXPECT_EQ(lost.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(lost.message()), HasSubstr("has lost the exchange at step 8; the group goes on from step 7"));
   servers_[1].Stop();
-  absl::Status gone = center_->Save(7, CenterClient::Ends::kGroup, group, absl::Now() + absl::Milliseconds(500));
+  absl::Status gone = center_->Save(7, CenterClient::Ends::kGroup, group, SteadyTime() + absl::Milliseconds(500));
   EXPECT_FALSE(gone.ok());
   EXPECT_FALSE(IsFatalExchangeError(gone)) << gone;
 }
@@ -286,13 +287,13 @@ TEST_P(RealServerTest, AStopOutlivesRestarts) {
   const std::vector<float> values = Ramp(1, 0);
   Attach(values);
   const std::unique_ptr<CenterClient> center = MakeCenter(2);
-  ASSERT_TRUE(center->Attach(values, absl::Now() + kPatience).ok());
+  ASSERT_TRUE(center->Attach(values, SteadyTime() + kPatience).ok());
   RestartAll();
   EXPECT_TRUE(absl::IsNotFound(Pace(*center).status()));
-  ASSERT_TRUE(center->AttachAgain(absl::Now() + kPatience).ok());
+  ASSERT_TRUE(center->AttachAgain(SteadyTime() + kPatience).ok());
   EXPECT_FALSE(Pace(*center)->stops());
   RestartAll();
-  const absl::Status saved = center->Save(0, CenterClient::Ends::kJob, values, absl::Now() + kPatience);
+  const absl::Status saved = center->Save(0, CenterClient::Ends::kJob, values, SteadyTime() + kPatience);
   ASSERT_TRUE(saved.ok()) << saved;
   RestartAll();
   EXPECT_TRUE(Pace(*center)->stops());
@@ -303,10 +304,10 @@ TEST_P(RealServerTest, AStopOutlivesRestarts) {
 TEST_P(RealServerTest, FinalErrors) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
-  absl::StatusOr<Attached> other = MakeCenter(1, "v")->Attach(group, absl::Now() + kPatience);
+  absl::StatusOr<Attached> other = MakeCenter(1, "v")->Attach(group, SteadyTime() + kPatience);
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
 
-  ASSERT_TRUE(MakeCenter(2)->Attach(group, absl::Now() + kPatience).ok());
+  ASSERT_TRUE(MakeCenter(2)->Attach(group, SteadyTime() + kPatience).ok());
   EXPECT_EQ(Clients(1)[0]->Exchange(Call(1), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
 
   servers_[0].Seal("job-1");
@@ -332,34 +333,34 @@ TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
     center.servers = {calls_[0].get(), calls_[1].get()};
     CenterClient attaching(center);
     std::vector<float> sent(kValues, 1.0f);
-    ASSERT_TRUE(attaching.Attach(sent, absl::Now() + kPatience).ok());
+    ASSERT_TRUE(attaching.Attach(sent, SteadyTime() + kPatience).ok());
     ExchangeOptions options;
     options.sender = center.sender;
     options.partition = Partition(kValues);
     options.servers = center.servers;
     ExchangeClient client(std::move(options));
-    const absl::Time give_up = absl::Now() + 2 * kPatience;
+    const absl::Time give_up = SteadyTime() + 2 * kPatience;
     bool complete = false;
-    for (uint64_t sequence = 1; met < 2 && absl::Now() < give_up; ++sequence) {
+    for (uint64_t sequence = 1; met < 2 && SteadyTime() < give_up; ++sequence) {
       ExchangeCall call = Call(sequence, absl::Milliseconds(200));
       call.patience.skips_absent = call.patience.awaits_quorum = true;
       const auto outcomes = client.Exchange(call, sent, [](const BlockAnswer&) {});
       const bool ok = outcomes[0].status.ok() && outcomes[1].status.ok();
       if (ok && !std::exchange(complete, true)) ++met;
       if (group == 0) ++tries;
-      while ((client.Skips(servers_[0].address()) || client.Skips(servers_[1].address())) && absl::Now() < give_up) {
+      while ((client.Skips(servers_[0].address()) || client.Skips(servers_[1].address())) && SteadyTime() < give_up) {
         absl::SleepFor(absl::Milliseconds(1));
       }
     }
   };
   std::thread first([&] { train(0); });
-  const absl::Time give_up = absl::Now() + 2 * kPatience;
-  while (tries < kLonelyTries && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Time give_up = SteadyTime() + 2 * kPatience;
+  while (tries < kLonelyTries && SteadyTime() < give_up) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(met, 0);
-  const absl::Time both_there = absl::Now();
+  const absl::Time both_there = SteadyTime();
   train(1);
   EXPECT_EQ(met, 2);
-  EXPECT_LT(absl::Now() - both_there, kAtOnce);
+  EXPECT_LT(SteadyTime() - both_there, kAtOnce);
   first.join();
 }
 

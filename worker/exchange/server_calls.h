@@ -85,8 +85,8 @@ struct FetchedState {
 // The CRC-32 of a state, that of zlib.
 uint32_t StateChecksum(absl::string_view state);
 
-// One server. Thread-safe. Calls fail with DEADLINE_EXCEEDED at their deadline, and with UNAVAILABLE while the server
-// cannot be reached.
+// One server. Thread-safe. Calls fail with DEADLINE_EXCEEDED at their deadline, a SteadyTime(), and with UNAVAILABLE
+// while the server cannot be reached.
 class ServerCalls {
  public:
   virtual ~ServerCalls() = default;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "clocks/steady_time.h"
 #include "worker/report/want_of_server.h"
 
@@ -151,7 +150,7 @@ void ServerExchange::Run() {
 
 void ServerExchange::Ask() {
   const absl::StatusOr<v1::LocateResponse> answer =
-      options_.calls->Locate(options_.sender, absl::Now() + kQuestionTimeout);
+      options_.calls->Locate(options_.sender, SteadyTime() + kQuestionTimeout);
   if (answer.ok()) NoteOrigin(*answer);
   asks_again_ = asks_ ? SteadyTime() + kQuestionPause : absl::InfiniteFuture();
   std::optional<absl::Time> since;
@@ -233,7 +232,7 @@ absl::Status ServerExchange::Exchange() {
       vector = sent_;
       deadline = deadline_;
     }
-    status = options_.recreate(vector, WallTimeOf(deadline));
+    status = options_.recreate(vector, deadline);
     if (IsFatalExchangeError(status)) return status;
   }
 }

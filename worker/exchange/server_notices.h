@@ -15,7 +15,7 @@ namespace hooke {
 
 class ServerNotices {
  public:
-  // `now` is when the group attached. At that time all servers answered.
+  // `now` is the machine's time, here and below, when the group attached. At that time all servers answered.
   explicit ServerNotices(absl::Time now) : attached_(now) {}
 
   // Takes the outcomes of the exchange at `step`, which ended at `now`. Returns a notice for each server that changed.

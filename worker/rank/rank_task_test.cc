@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/optimizer.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
@@ -216,7 +217,7 @@ class RankTaskTest : public ::testing::Test {
     options.partition = Partition(model->layout().values());
     options.servers = {calls.get()};
     std::vector<float> center(model->layout().values());
-    absl::Status status = CenterClient(options).Pull(absl::MakeSpan(center), absl::Now() + absl::Seconds(30));
+    absl::Status status = CenterClient(options).Pull(absl::MakeSpan(center), SteadyTime() + absl::Seconds(30));
     EXPECT_TRUE(status.ok()) << status;
     return center;
   }

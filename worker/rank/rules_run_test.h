@@ -22,6 +22,7 @@
 #include "algorithms/learning_rate.h"
 #include "algorithms/rule_facts.h"
 #include "algorithms/sharding.h"
+#include "clocks/steady_time.h"
 #include "gtest/gtest.h"
 #include "job/group_kinds.h"
 #include "mpi_group/group.h"
@@ -214,8 +215,8 @@ class RulesTest : public ::testing::Test {
   }
 
   static void AwaitServers(const Reporter& reporter) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (reporter.Progress().absent_servers_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    const absl::Time end = SteadyTime() + absl::Seconds(20);
+    while (reporter.Progress().absent_servers_size() > 0 && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
     EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
   }
 
@@ -234,7 +235,7 @@ class RulesTest : public ::testing::Test {
     options.partition = Partition(kParameters + 1);
     options.servers = {calls.get()};
     std::vector<float> center(kParameters + 1);
-    const absl::Status status = CenterClient(options).Pull(absl::MakeSpan(center), absl::Now() + absl::Seconds(30));
+    const absl::Status status = CenterClient(options).Pull(absl::MakeSpan(center), SteadyTime() + absl::Seconds(30));
     EXPECT_TRUE(status.ok()) << status;
     return center;
   }

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "algorithms/sharding.h"
+#include "clocks/steady_time.h"
 #include "gtest/gtest.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "proto/job.pb.h"
@@ -180,8 +181,8 @@ class TrainerRun : public ::testing::Test {
   }
 
   static void AwaitServers(const Reporter& reporter) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (reporter.Progress().absent_servers_size() > 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(1));
+    const absl::Time end = SteadyTime() + absl::Seconds(20);
+    while (reporter.Progress().absent_servers_size() > 0 && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
     EXPECT_EQ(reporter.Progress().absent_servers_size(), 0);
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/rank/trainer_run.h"
@@ -71,7 +72,7 @@ TEST_F(TrainerTest, ExchangesByTime) {
   run.ranks = 3;
   run.before_step = [&seconds](uint64_t step) { seconds += step < 8 ? 1 : 3; };
   options_.training.interval_time = absl::Seconds(4);
-  options_.training.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
+  options_.training.clock = [&seconds, start = SteadyTime()] { return start + absl::Seconds(seconds.load()); };
   GroupResult result = Run(run);
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
   ExpectSame(result.vectors);
@@ -128,7 +129,7 @@ TEST_F(TrainerTest, TheIntervalFollowsTheSpeed) {
     run.group = group;
     run.ranks = 2;
     run.before_step = [&](uint64_t) { seconds += group == 0 ? 1 : 3; };
-    options_.training.clock = [&seconds, start = absl::Now()] { return start + absl::Seconds(seconds.load()); };
+    options_.training.clock = [&seconds, start = SteadyTime()] { return start + absl::Seconds(seconds.load()); };
     const GroupResult result = Run(run);
     EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(60)));
     ExpectSame(result.vectors);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/call.h"
 #include "mpi_group/tensor_list.h"
 #include "worker/exchange/agreement.h"
@@ -115,9 +116,9 @@ void GroupState::Notice(absl::string_view what, const absl::Status& why) {
 absl::StatusOr<std::vector<v1::StateId>> GroupState::ListOwn() {
   v1::FetchStateRequest request;
   *request.mutable_sender() = options_.sender;
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const absl::Time deadline = SteadyTime() + options_.timeout;
   absl::StatusOr<FetchedState> fetched = Server().FetchState(request, deadline);
-  while (!fetched.ok() && MayPass(fetched.status()) && absl::Now() + kBetweenTries < deadline) {
+  while (!fetched.ok() && MayPass(fetched.status()) && SteadyTime() + kBetweenTries < deadline) {
     absl::SleepFor(kBetweenTries);
     fetched = Server().FetchState(request, deadline);
   }
@@ -169,7 +170,7 @@ absl::Status GroupState::Fetch(const v1::StateId& id, std::optional<uint64_t> va
   v1::FetchStateRequest request;
   *request.mutable_sender() = options_.sender;
   *request.mutable_state() = id;
-  const absl::StatusOr<FetchedState> fetched = Server().FetchState(request, absl::Now() + options_.timeout);
+  const absl::StatusOr<FetchedState> fetched = Server().FetchState(request, SteadyTime() + options_.timeout);
   if (!fetched.ok()) return fetched.status();
   absl::StatusOr<KeptState> state = DecodeState(fetched->state);
   if (!state.ok()) return state.status();
@@ -261,12 +262,12 @@ void GroupState::Take(uint64_t step, absl::Span<const float> vector) {
 // While no state is complete, tries until the timeout. Once one is, a failure costs only a newer state, which is not
 // worth waiting for. Only the try that succeeds counts as cost: a server that is away must not delay later states.
 absl::Status GroupState::Send(const StateToKeep& keep, absl::Duration encoding) {
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const absl::Time deadline = SteadyTime() + options_.timeout;
   while (true) {
     const absl::Time began = options_.clock();
     absl::Status status = Server().KeepState(keep, deadline);
     if (status.ok()) own_cost_ = encoding + (options_.clock() - began);
-    if (complete_.has_value() || !MayPass(status) || absl::Now() + kBetweenTries >= deadline) return status;
+    if (complete_.has_value() || !MayPass(status) || SteadyTime() + kBetweenTries >= deadline) return status;
     absl::SleepFor(kBetweenTries);
   }
 }

@@ -29,9 +29,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/group.h"
 #include "proto/parameter_server.pb.h"
 #include "worker/exchange/server_calls.h"
@@ -62,7 +62,7 @@ struct GroupStateOptions {
   bool takes_earlier = true;  // Whether a state of an earlier generation is looked for at all.
   bool takes_earlier_values = false;
   absl::Duration timeout = absl::Seconds(10);  // Limit for one call to a server; less than the group's deadline.
-  std::function<absl::Time()> clock = absl::Now;
+  std::function<absl::Time()> clock = SteadyTime;
 };
 
 // Number of the arena's statistics that a GroupState uses.

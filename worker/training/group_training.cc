@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "algorithms/rule_facts.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/tensor_list.h"
 #include "worker/exchange/agreement.h"
 #include "worker/exchange/exchange_deadline.h"
@@ -279,7 +280,7 @@ void GroupTraining::AskWhetherToStop() {
   if (deps_.group->rank() != 0 || wants_stop_ || exchange_ == nullptr || exchange_->SkipsFirstServer()) return;
   const absl::Time asked = options_.clock();
   if (asked < asks_next_) return;
-  const absl::Time deadline = absl::Now() + options_.exchange_timeout / 10;
+  const absl::Time deadline = SteadyTime() + options_.exchange_timeout / 10;
   const absl::StatusOr<v1::PaceResponse> pace = deps_.center->Pace(0, deadline);
   if (options_.rule == RuleName::kNone && absl::IsNotFound(pace.status())) {
     // A server that has gone back to a snapshot may not know this start of the group, and no exchange tells it.

@@ -39,6 +39,7 @@
 #include "algorithms/exchange_plan.h"
 #include "algorithms/optimizer.h"
 #include "algorithms/sharding.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/group.h"
 #include "proto/parameter_server.pb.h"
 #include "worker/exchange/center_client.h"
@@ -108,7 +109,7 @@ struct GroupTrainingOptions {
   absl::Duration exchange_timeout = absl::Seconds(5);
   // Limit for attaching, and again for reading the center. To each limit the TransferTime of the center is added.
   absl::Duration attach_timeout = absl::Seconds(60);
-  std::function<absl::Time()> clock = absl::Now;
+  std::function<absl::Time()> clock = SteadyTime;
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
+#include "clocks/steady_condition.h"
+#include "clocks/steady_time.h"
 #include "worker/exchange/agreement.h"
 #include "worker/exchange/server_exchange.h"
 
@@ -48,14 +51,22 @@ absl::Status InRankZero(Group& group, const RankZeroCall& call, const RankZeroWo
   if (group.rank() != 0) return Follow(group);
   const absl::Duration sign_of_life = std::min(kSignOfLife, call.collective_timeout / 4);
   absl::Status outcome, in_group;
-  absl::Notification done, group_failed;
+  absl::Notification group_failed;
+  absl::Mutex mutex;
+  SteadyCondition changed;
+  bool done = false;  // `mutex` guards it.
   std::thread worker([&] {
     outcome = Attempts(call, work, group_failed);
-    done.Notify();
+    absl::MutexLock lock(&mutex);
+    done = true;
+    changed.SignalAll();
   });
   bool working = true;
   while (working && in_group.ok()) {
-    working = !done.WaitForNotificationWithTimeout(sign_of_life);
+    {
+      absl::MutexLock lock(&mutex);
+      working = !changed.Await(mutex, SteadyTime() + sign_of_life, [&done] { return done; });
+    }
     in_group = BroadcastWorking(group, working);
   }
   if (!in_group.ok()) {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "mpi_group/group.h"
 
 namespace hooke {
@@ -20,7 +21,7 @@ struct RankZeroCall {
   absl::Duration timeout;                          // Limit for all attempts together.
   absl::Duration collective_timeout;               // The group's deadline.
   absl::Duration pause = absl::Milliseconds(250);  // Pause between two attempts.
-  std::function<absl::Time()> clock = absl::Now;   // For `timeout`; only the working thread calls it.
+  std::function<absl::Time()> clock = SteadyTime;  // For `timeout`; only the working thread calls it.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 

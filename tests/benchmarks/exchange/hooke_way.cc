@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "algorithms/elastic.h"
+#include "clocks/steady_time.h"
 #include "proto/job.pb.h"
 #include "tests/benchmarks/exchange/ways.h"
 #include "worker/exchange/center_client.h"
@@ -71,7 +72,7 @@ class Job {
     center.layout.parameters.push_back({"w", {partition_.values()}});
     center.partition = partition_;
     center.servers = calls_;
-    return CenterClient(center).Attach(initial, absl::Now() + options_.timeout).status();
+    return CenterClient(center).Attach(initial, SteadyTime() + options_.timeout).status();
   }
 
   const WayOptions options_;

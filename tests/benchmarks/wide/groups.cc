@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "algorithms/elastic.h"
+#include "clocks/steady_time.h"
 #include "proto/job.pb.h"
 #include "worker/exchange/center_client.h"
 #include "worker/exchange/exchange_client.h"
@@ -55,7 +56,7 @@ class WideGroup {
 
   // Attaches the group. The first group to attach creates the center from its own values.
   absl::Status Attach() {
-    const absl::StatusOr<Attached> attached = Center().Attach(values_, absl::Now() + options_.timeout);
+    const absl::StatusOr<Attached> attached = Center().Attach(values_, SteadyTime() + options_.timeout);
     if (!attached.ok()) return attached.status();
     ExchangeOptions exchange;
     exchange.sender = sender_;
@@ -106,7 +107,7 @@ class WideGroup {
 // center. So the sum is unchanged if each block of each exchange was applied exactly once.
 absl::Status CheckSum(const std::vector<std::unique_ptr<WideGroup>>& groups, double expected, absl::Duration timeout) {
   std::vector<float> center(groups.front()->values().size());
-  absl::Status pulled = groups.front()->Center().Pull(absl::MakeSpan(center), absl::Now() + timeout);
+  absl::Status pulled = groups.front()->Center().Pull(absl::MakeSpan(center), SteadyTime() + timeout);
   if (!pulled.ok()) return pulled;
   for (size_t i = 0; i < center.size(); ++i) {
     double sum = center[i];
