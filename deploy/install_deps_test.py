@@ -65,14 +65,17 @@ class InstallDeps(unittest.TestCase):
         result = self.run_plain()
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, r"^install-deps: (\d+) of \1 packages are missing: bazel-bootstrap .*\ninstall-deps: installed \1 packages in \d+ s\n$")
-        update, install, download, unpack = (self.folder / "asked").read_text().splitlines()
+        update, install, *unpacked = (self.folder / "asked").read_text().splitlines()
         self.assertTrue(update.endswith(" update"), update)
         self.assertIn(" install -y --no-install-recommends bazel-bootstrap ", install)
         # Prometheus would start as a service if it were installed.
         self.assertNotIn("prometheus ", install + " ")
-        self.assertTrue(download.endswith(" download prometheus"), download)
-        self.assertRegex(unpack, f"^dpkg -x .*/prometheus_1.deb {self.folder}/unpacked/prometheus.new$")
-        self.assertEqual(os.listdir(self.folder / "unpacked"), ["prometheus"])
+        packages = ["prometheus", "kubernetes-client"]
+        self.assertEqual(len(unpacked), 2 * len(packages))
+        for package, download, unpack in zip(packages, unpacked[::2], unpacked[1::2]):
+            self.assertTrue(download.endswith(f" download {package}"), download)
+            self.assertRegex(unpack, f"^dpkg -x .*_1.deb {self.folder}/unpacked/{package}.new$")
+        self.assertEqual(sorted(os.listdir(self.folder / "unpacked")), sorted(packages))
 
     def test_what_is_unpacked_is_not_unpacked_again(self):
         self.machine("not-installed")
@@ -86,6 +89,7 @@ class InstallDeps(unittest.TestCase):
         install = (self.folder / "asked").read_text().splitlines()[1].split()
         self.assertTrue({"libtorch1.13", "openmpi-bin"} <= set(install), install)
         self.assertEqual([package for package in install if package.endswith("-dev") or package.startswith("bazel")], [])
+        self.assertFalse((self.folder / "unpacked").exists())
 
     def test_no_daemon_is_started_by_the_packages_of_ci(self):
         self.machine("not-installed")

@@ -5,6 +5,7 @@ Each pod is a network namespace with a process of its own. A kubelet, a schedule
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -28,6 +29,8 @@ PROGRAMS = pathlib.Path("bin/hooke").resolve().parent
 DATA = "/usr/share/datasets/fashion-mnist/t10k"
 SERVERS, WORKERS = 2, 2
 WAIT_SECONDS = 120
+# Where deploy/install-deps unpacks the package kubernetes-client.
+UNPACKED = "/usr/local/lib/hooke-tests/kubernetes-client/usr/bin"
 TOKEN = "0123456789abcdef0123456789abcdef\n"
 JOB = f"""name: pods
 model: mlp
@@ -78,12 +81,13 @@ class Manifests(unittest.TestCase):
         self.assertEqual(faults(lambda item, _: item.update(kind="StatefulSets")), ["apps/v1 has no kind StatefulSets"])
 
     def test_kubectl_puts_them_together(self):
-        if shutil.which("kubectl") is None:
-            self.skipTest("no program kubectl: install the package kubernetes-client, as deploy/install-deps --ci does")
+        kubectl = shutil.which("kubectl", path=f"{UNPACKED}:{os.environ['PATH']}")
+        if kubectl is None:
+            self.skipTest("no program kubectl: deploy/install-deps unpacks it")
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(HERE, folder, dirs_exist_ok=True)
             pathlib.Path(folder, "token").write_text(TOKEN)
-            result = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, timeout=60)
+            result = subprocess.run([kubectl, "kustomize", folder], capture_output=True, text=True, timeout=60)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         made = [item for item in manifests.yaml.safe_load_all(result.stdout)]
         self.assertEqual(len(made), len(manifests.objects()) + 1)
