@@ -21,6 +21,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "wire/channel.h"
 #include "wire/cluster_token.h"
 #include "worker/launch/proc_file.h"
@@ -206,7 +207,7 @@ void Cluster::SignalServer(int index, int signal) { kill(servers_[index].process
 void Cluster::SignalWorker(int index, int signal) { kill(workers_[index].process->pid(), signal); }
 
 absl::Status Cluster::AwaitServerEnd(int index) {
-  if (servers_[index].process->Wait(absl::Now() + kReadyLimit).has_value()) return absl::OkStatus();
+  if (servers_[index].process->Wait(SteadyTime() + kReadyLimit).has_value()) return absl::OkStatus();
   return absl::DeadlineExceededError(servers_[index].name + " lives on");
 }
 
@@ -250,7 +251,7 @@ ProgramResult Cluster::Hooke(std::vector<std::string> arguments, absl::Duration 
   Output output;
   auto process = StartHooke(std::move(arguments), [&](absl::string_view line) { output.Add(line); });
   if (!process.ok()) return {-1, process.status().ToString()};
-  const auto end = (*process)->Wait(absl::Now() + limit);
+  const auto end = (*process)->Wait(SteadyTime() + limit);
   process->reset();
   if (!end.has_value()) return {-1, absl::StrCat("no end after ", absl::FormatDuration(limit), ":\n", output.Text())};
   return {end->signal != 0 ? 128 + end->signal : end->exit_status, output.Text()};

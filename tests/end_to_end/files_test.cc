@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/launch/process.h"
@@ -96,7 +97,7 @@ class FilesTest : public ::testing::Test {
       absl::StrAppend(&daemons_, name, ": ", line, "\n");
     });
     for (const absl::Time end = absl::Now() + absl::Seconds(60); absl::Now() < end && !fs::exists(ready);) {
-      if (process->Wait(absl::Now() + absl::Milliseconds(20)).has_value()) break;
+      if (process->Wait(SteadyTime() + absl::Milliseconds(20)).has_value()) break;
     }
     std::string text;
     std::ifstream(ready) >> text;
@@ -125,7 +126,7 @@ class FilesTest : public ::testing::Test {
       absl::MutexLock lock(&mutex);
       absl::StrAppend(&result.output, line, "\n");
     });
-    result.status = process->Wait(absl::Now() + absl::Seconds(120)).value_or(ProcessEnd{-1, 0}).exit_status;
+    result.status = process->Wait(SteadyTime() + absl::Seconds(120)).value_or(ProcessEnd{-1, 0}).exit_status;
     absl::MutexLock lock(&mutex);
     return result;
   }
@@ -208,7 +209,7 @@ TEST_F(FilesTest, TheCacheStaysOverARestart) {
   EXPECT_EQ(Submit().status, 0);
   for (const std::unique_ptr<Process>& worker : workers_) {
     kill(worker->pid(), SIGKILL);
-    ASSERT_TRUE(worker->Wait(absl::Now() + absl::Seconds(30)).has_value());
+    ASSERT_TRUE(worker->Wait(SteadyTime() + absl::Seconds(30)).has_value());
   }
   workers_.clear();
   int damaged = 0;

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/launch/process.h"
@@ -61,7 +62,7 @@ class RunTest : public ::testing::Test {
 
   int Run(const std::vector<std::string>& arguments) {
     const std::unique_ptr<Process> process = Start(arguments);
-    return process->Wait(absl::Now() + absl::Seconds(60)).value_or(ProcessEnd{-1, 0}).exit_status;
+    return process->Wait(SteadyTime() + absl::Seconds(60)).value_or(ProcessEnd{-1, 0}).exit_status;
   }
 
   std::string Output() {
@@ -121,7 +122,7 @@ TEST_F(RunTest, CtrlCCancels) {
   EXPECT_EQ(Run({"--", "true"}), 1);
   EXPECT_THAT(Output(), HasSubstr(absl::StrCat("another `hooke run`, process ", process->pid(), ", has a cluster")));
   kill(process->pid(), SIGINT);
-  const std::optional<ProcessEnd> end = process->Wait(absl::Now() + absl::Seconds(30));
+  const std::optional<ProcessEnd> end = process->Wait(SteadyTime() + absl::Seconds(30));
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->exit_status, 130) << Output();
   EXPECT_THAT(Output(), HasSubstr("hooke: job run-1 is cancelled"));
@@ -133,7 +134,7 @@ TEST_F(RunTest, TheJobOfAKilledRunIsNotRunAgain) {
   const std::unique_ptr<Process> process = Start({"--", "sh", "-c", "echo first $$; sleep 1000"});
   ASSERT_TRUE(Prints("rank 0: first ")) << Output();
   kill(process->pid(), SIGKILL);
-  ASSERT_TRUE(process->Wait(absl::Now() + absl::Seconds(30)).has_value());
+  ASSERT_TRUE(process->Wait(SteadyTime() + absl::Seconds(30)).has_value());
   EXPECT_EQ(Run({"--", "echo", "second"}), 0) << Output();
   EXPECT_THAT(Output(),
               HasSubstr("hooke: job run-1 is cancelled, because the `hooke run` that followed it was killed"));

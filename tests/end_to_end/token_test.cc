@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/end_to_end/cluster.h"
@@ -168,7 +168,7 @@ TEST_F(TokenTest, DaemonsNeedTheirToken) {
     options.on_line = [&](absl::string_view line) { absl::StrAppend(&output, line, "\n"); };
     absl::StatusOr<std::unique_ptr<Process>> process = Process::Start(std::move(options));
     ASSERT_TRUE(process.ok()) << process.status();
-    EXPECT_EQ((*process)->Wait(absl::Now() + absl::Seconds(30)).value_or(ProcessEnd{-1, 0}).exit_status, 1);
+    EXPECT_EQ((*process)->Wait(SteadyTime() + absl::Seconds(30)).value_or(ProcessEnd{-1, 0}).exit_status, 1);
     process->reset();  // After this no more lines come.
     EXPECT_THAT(output, HasSubstr("no-such-file does not exist; make one with"));
   }
