@@ -38,6 +38,17 @@ class SteadyCondition {
   std::condition_variable_any condition_;
 };
 
+// Waits until the condition is true, or until the deadline, a SteadyTime(). Returns whether it is true. For places
+// where every microsecond counts: nobody has to signal. A clock that is set forward does not end the wait early. One
+// that is set back while a thread waits makes that wait longer, if the condition does not become true.
+inline bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition, absl::Time deadline)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  while (!mutex.AwaitWithTimeout(condition, deadline - SteadyTime())) {
+    if (SteadyTime() >= deadline) return false;
+  }
+  return true;
+}
+
 }  // namespace hooke
 
 #endif  // HOOKE_CLOCKS_STEADY_CONDITION_H_

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "clocks/steady_condition.h"
 #include "clocks/steady_time.h"
 #include "worker/report/want_of_server.h"
 
@@ -52,7 +53,6 @@ void ServerExchange::Stop() {
   absl::MutexLock lock(&mutex_);
   stop_ = true;
   expired_ = true;
-  work_.SignalAll();
   if (stream_ != nullptr) stream_->Cancel();
 }
 
@@ -75,10 +75,7 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
     blocks_ = BlocksOf(call);
     next_block_ = blocks_.begin;
     caller_writes_ = CanWriteInCaller();
-    if (!caller_writes_) {
-      work_.SignalAll();
-      return;
-    }
+    if (!caller_writes_) return;
     writing_ = true;
     next = NextToWrite();
     stream = stream_;
@@ -87,7 +84,6 @@ void ServerExchange::Start(const ExchangeCall& call, absl::Span<const float> sen
   stream->Write(next.message);
   absl::MutexLock lock(&mutex_);
   writing_ = false;
-  if (broken_ || expired_) work_.SignalAll();
 }
 
 bool ServerExchange::Skips() const {
@@ -99,12 +95,11 @@ absl::Status ServerExchange::Wait() {
   absl::MutexLock lock(&mutex_);
   auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !running_; };
   // Answers move the deadline, so look again each time it has passed.
-  while (!ended_.Await(mutex_, deadline_, ended)) {
+  while (!AwaitUntil(mutex_, absl::Condition(&ended), deadline_)) {
     if (SteadyTime() < deadline_) continue;
     expired_ = true;
-    work_.SignalAll();
     if (stream_ != nullptr) stream_->Cancel();
-    ended_.Await(mutex_, absl::InfiniteFuture(), ended);
+    AwaitUntil(mutex_, absl::Condition(&ended), absl::InfiniteFuture());
   }
   return result_;
 }
@@ -117,7 +112,7 @@ void ServerExchange::Run() {
       auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop_ || (running_ && !writing_ && (!caller_writes_ || broken_ || expired_));
       };
-      exchanges = work_.Await(mutex_, std::min(presence_.next_question(), asks_again_), wanted);
+      exchanges = AwaitUntil(mutex_, absl::Condition(&wanted), std::min(presence_.next_question(), asks_again_));
       if (stop_) return;
       if (exchanges) caller_writes_ = false;
     }
@@ -198,7 +193,6 @@ void ServerExchange::End(absl::Status result) {
   sent_ = {};
   sink_ = nullptr;
   running_ = false;
-  ended_.SignalAll();
 }
 
 // Repeats attempts until all blocks are answered, the deadline has passed, or trying again is useless.
@@ -214,7 +208,7 @@ absl::Status ServerExchange::Exchange() {
     {
       absl::MutexLock lock(&mutex_);
       auto over = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || expired_; };
-      if (work_.Await(mutex_, SteadyTime() + kRetryPause, over)) {
+      if (AwaitUntil(mutex_, absl::Condition(&over), SteadyTime() + kRetryPause)) {
         return ForWantOf(address(), absl::DeadlineExceededError(absl::StrCat(WhatTookTooLong(), last_error)));
       }
       const bool unreachable = absl::IsUnavailable(status) && !IsSaidByServer(status);
@@ -259,7 +253,7 @@ absl::Status ServerExchange::Attempt() {
       auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop_ || expired_ || broken_ || AllAnswered() || CanWrite();
       };
-      work_.Await(mutex_, absl::InfiniteFuture(), ready);
+      AwaitUntil(mutex_, absl::Condition(&ready), absl::InfiniteFuture());
       if (AllAnswered()) return absl::OkStatus();
       if (stop_ || expired_ || broken_) break;
     }
@@ -380,7 +374,6 @@ void ServerExchange::ReadAnswers(ExchangeStream* stream) {
   }
   absl::MutexLock lock(&mutex_);
   broken_ = true;
-  work_.SignalAll();
 }
 
 absl::StatusOr<ServerExchange::Delivery> ServerExchange::CheckAnswer(const AnsweredBlocks& answer) {
@@ -414,11 +407,7 @@ void ServerExchange::NoteAnswered() {
   --written_;
   progress_.answered = SteadyTime();
   deadline_ = ExchangeDeadline(call_.patience, progress_);
-  if (!caller_writes_) {
-    work_.SignalAll();  // It may write the next message, or is done.
-  } else if (AllAnswered()) {
-    End(absl::OkStatus());
-  }
+  if (caller_writes_ && AllAnswered()) End(absl::OkStatus());
 }
 
 void ServerExchange::KeepUnanswered() {
@@ -475,7 +464,7 @@ absl::Status ServerExchange::CloseStream() {
     absl::MutexLock lock(&mutex_);
     auto broken = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return broken_; };
     const absl::Duration patience = stop_ || expired_ ? absl::ZeroDuration() : kRetryPause;
-    if (!work_.Await(mutex_, SteadyTime() + patience, broken)) {
+    if (!AwaitUntil(mutex_, absl::Condition(&broken), SteadyTime() + patience)) {
       stream->Cancel();
     }
   }

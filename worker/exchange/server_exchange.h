@@ -40,7 +40,7 @@
 #include "algorithms/fragments.h"
 #include "algorithms/group_rule.h"
 #include "algorithms/sharding.h"
-#include "clocks/steady_condition.h"
+#include "clocks/steady_time.h"
 #include "worker/exchange/acknowledged_exchanges.h"
 #include "worker/exchange/exchange_deadline.h"
 #include "worker/exchange/server_calls.h"
@@ -187,9 +187,7 @@ class ServerExchange {
   std::optional<int64_t> start_;
 
   mutable absl::Mutex mutex_;
-  // All times are SteadyTime(): a clock that is set must neither shorten nor prolong a wait.
-  SteadyCondition work_;   // Signalled when the thread may have something to do, or what it waits for may have come.
-  SteadyCondition ended_;  // Signalled when running_ has become false.
+  // All times are SteadyTime(). Waits are those of absl::Mutex: SteadyCondition made some exchanges slower.
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool running_ ABSL_GUARDED_BY(mutex_) = false;  // True from Start to the end of the exchange.
   bool caller_writes_ ABSL_GUARDED_BY(mutex_) =
