@@ -42,8 +42,9 @@ class MpiWatchdog {
   void Run();
 
   const int rank_;
-  // Those of the standard library, because Abseil's waits depend on the machine's clock: if that is set back by an
-  // hour, nobody would look for an hour. `mutex_` guards the next four.
+  // `mutex_` guards the four fields below `ended_`. Both are of the standard library, because a wait of Abseil's
+  // depends on the machine's clock. If somebody sets that back by an hour, the thread would not look at `limit_` for an
+  // hour.
   std::mutex mutex_;
   std::condition_variable ended_;
   bool ends_ = false;

@@ -362,8 +362,8 @@ void WorkerDaemon::CollectEndedRuns() {
     for (auto it = runs_.begin(); it != runs_.end();) {
       if (it->second.ended) ended.push_back(std::move(it->second.run));
       it = it->second.ended ? runs_.erase(it) : std::next(it);
-      changed_.SignalAll();
     }
+    changed_.SignalAll();
     if (runs_.empty() && !ended.empty()) idle_since_ = SteadyTime();
     if (shutdown_ && runs_.empty()) return;
   }

@@ -99,7 +99,7 @@ absl::Status ServerExchange::Wait() {
     if (SteadyTime() < deadline_) continue;
     expired_ = true;
     if (stream_ != nullptr) stream_->Cancel();
-    AwaitUntil(mutex_, absl::Condition(&ended), absl::InfiniteFuture());
+    mutex_.Await(absl::Condition(&ended));
   }
   return result_;
 }
@@ -253,7 +253,7 @@ absl::Status ServerExchange::Attempt() {
       auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return stop_ || expired_ || broken_ || AllAnswered() || CanWrite();
       };
-      AwaitUntil(mutex_, absl::Condition(&ready), absl::InfiniteFuture());
+      mutex_.Await(absl::Condition(&ready));
       if (AllAnswered()) return absl::OkStatus();
       if (stop_ || expired_ || broken_) break;
     }
