@@ -293,7 +293,7 @@ TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
 // If a server stays silent beyond the delay, the group waits for it until the timeout, as without a delay. Later
 // exchanges try it again. Its late answer is applied once, with the answer to the next exchange of the same blocks.
 TEST_F(GroupExchangeTest, ALateAnswerIsAppliedOnce) {
-  timeout_ = absl::Seconds(2);
+  timeout_ = absl::Seconds(5);
   awaits_servers_at_ = 9;  // An exchange that begins earlier would skip the servers, and fail as well.
   before_step_ = [&](uint64_t step) {
     // The servers apply the blocks, but their answers are lost: at step 8 the group gives up.

@@ -303,7 +303,7 @@ TEST_F(RulesTest, GradientsOfAnOutageArriveTogether) {
   v1::JobSpec job = Job(sync, {1, 1});
   job.mutable_averaging()->set_interval(1);
   job.mutable_averaging()->set_grace_seconds(0);
-  exchange_timeout_ = absl::Seconds(3);
+  exchange_timeout_ = absl::Seconds(20);
   on_step_ = [this](uint64_t step) {
     if (step == 4) server_.Stop();
     if (step == 7) server_.Start();
