@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -80,6 +81,21 @@ std::unique_ptr<grpc::ClientContext> Context() {
   context->set_deadline(absl::ToChronoTime(absl::Now() + kDeadline));
   context->set_wait_for_ready(true);
   return context;
+}
+
+uint16_t PortOf(const std::string& address) {
+  return static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+}
+
+// Returns a socket that is connected to this port of this machine.
+int ConnectTo(uint16_t port) {
+  sockaddr_in server = {};
+  server.sin_family = AF_INET;
+  server.sin_port = htons(port);
+  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(descriptor, reinterpret_cast<const sockaddr*>(&server), sizeof server), 0);
+  return descriptor;
 }
 
 // If another server has the port, the program exits with 1. Its line says so and what to do.
@@ -183,19 +199,62 @@ TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
   v1::LocateResponse located;
   ASSERT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
   std::vector<int> silent;
-  const auto connect_to = [&silent](uint16_t port) {
-    sockaddr_in server = {};
-    server.sin_family = AF_INET;
-    server.sin_port = htons(port);
-    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    silent.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(connect(silent.back(), reinterpret_cast<const sockaddr*>(&server), sizeof server), 0);
-  };
-  for (int i = 0; i < 300; ++i) connect_to(static_cast<uint16_t>(located.port()));
-  for (int i = 0; i < 20; ++i) connect_to(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  for (int i = 0; i < 300; ++i) silent.push_back(ConnectTo(static_cast<uint16_t>(located.port())));
+  for (int i = 0; i < 20; ++i) silent.push_back(ConnectTo(PortOf(address)));
   EXPECT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
   v1::SubmitResponse submitted;
   EXPECT_TRUE(StubOf(address)->Submit(Context().get(), ExampleSubmission("s"), &submitted).ok());
+  program->Signal(SIGTERM);
+  EXPECT_EQ(program->Wait(), 0) << program->Output();
+  for (const int descriptor : silent) close(descriptor);
+}
+
+// The process may have hardly more threads than it has when it serves. Silent connections to both ports and calls at
+// once keep it neither from answering later calls nor from ending.
+TEST_F(HookeServerTest, EndsAlthoughNoThreadCanBeMade) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to run the server as a user whose number of threads is limited";
+  // Root's threads are not limited. The user is none of this machine's, so the limit counts only the server's threads.
+  // It reads and writes files as root would, also by access(), which needs no_setuid_fixup.
+  const std::string user = absl::StrCat(1 << 20 | getpid());
+  std::vector<std::string> runner = {"setpriv",
+                                     "--securebits=+no_setuid_fixup",
+                                     absl::StrCat("--reuid=", user),
+                                     "--clear-groups",
+                                     absl::StrCat("--regid=", user),
+                                     "--inh-caps=-all,+dac_override",
+                                     "--ambient-caps=-all,+dac_override"};
+  std::unique_ptr<ServerProgram> program;
+  v1::LocateResponse located;
+  const auto locate = [&located](const std::string& address) {
+    const auto channel = grpc::CreateChannel(address, grpc::InsecureChannelCredentials());
+    return v1::ParameterServer::NewStub(channel)->Locate(Context().get(), {}, &located);
+  };
+  ASSERT_TRUE(locate(Serve(program, "unlimited", {}, runner)).ok());
+  // Their number varies by a few while the process starts.
+  const size_t threads = ThreadsOf(*program) + 4;
+  program->Signal(SIGTERM);
+  ASSERT_EQ(program->Wait(), 0) << program->Output();
+  runner.insert(runner.end(), {"prlimit", absl::StrCat("--nproc=", threads)});
+  const std::string address = Serve(program, "first", {}, runner);
+  ASSERT_TRUE(locate(address).ok());
+  std::vector<int> silent;
+  for (int i = 0; i < 150; ++i) {
+    silent.push_back(ConnectTo(static_cast<uint16_t>(located.port())));
+    silent.push_back(ConnectTo(PortOf(address)));
+  }
+  // A call for which there is no thread is refused, not left waiting.
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 30; ++i) {
+    callers.emplace_back([i, &address] {
+      v1::SubmitResponse submitted;
+      const grpc::Status status =
+          StubOf(address)->Submit(Context().get(), ExampleSubmission(absl::StrCat("s", i)), &submitted);
+      EXPECT_TRUE(status.ok() || status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(locate(address).ok());
+  EXPECT_LE(ThreadsOf(*program), threads);
   program->Signal(SIGTERM);
   EXPECT_EQ(program->Wait(), 0) << program->Output();
   for (const int descriptor : silent) close(descriptor);

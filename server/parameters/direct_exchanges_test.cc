@@ -29,6 +29,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = kDirectPatience;
+constexpr size_t kSessionBytes = 1 << 20;
+constexpr size_t kStrangerBytes = 16 << 10;
 
 // Exchanges over TCP and over the Unix socket reach the same center. An exchange that is sent again is answered again.
 TEST_F(DirectExchangesTest, BothSockets) {
@@ -203,10 +205,11 @@ TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   store_->StopWaiting();
 }
 
-// Neither a rank nor a peer that sends nothing, or is no client, gets a thread of its own. Strangers do not keep ranks
-// from exchanging.
+// Neither a rank nor a peer that sends nothing, or is no client, gets a thread of its own. A stranger gets next to no
+// memory, whatever its opening says. Strangers do not keep ranks from exchanging.
 TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   const size_t threads = ThreadsOfThisProcess();
+  const size_t bytes = AllocatedBytes();
   std::vector<std::unique_ptr<FrameSocket>> strangers;
   TestCenter unknown;
   unknown.job_key = "";
@@ -219,6 +222,7 @@ TEST_F(DirectExchangesTest, StrangersHaveNoThreads) {
   ASSERT_TRUE(rank->SendOpening(MakeSender({})).ok());
   EXPECT_THAT(Exchange(*rank, {1, 0, 4}, {8, 8, 8, 8}).value(), Each(2.0f));
   EXPECT_EQ(ThreadsOfThisProcess(), threads);
+  EXPECT_LT(AllocatedBytes() - bytes, kSessionBytes + strangers.size() * kStrangerBytes);
   for (size_t i = 1; i < strangers.size(); i += 2) {
     EXPECT_EQ(strangers[i]->ReceiveHeader().value().refusal.code(), absl::StatusCode::kPermissionDenied);
   }

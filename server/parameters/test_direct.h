@@ -4,6 +4,7 @@
 // A fixture for tests of DirectExchanges: a store, its DirectExchanges, and clients on loopback.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
@@ -106,6 +107,12 @@ class DirectExchangesTest : public ::testing::Test {
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<DirectExchanges> exchanges_;
 };
+
+// The bytes that this process has allocated and not freed; 0 in a build whose allocator does not tell.
+inline size_t AllocatedBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
 
 inline size_t ThreadsOfThisProcess() {
   const std::filesystem::directory_iterator threads("/proc/self/task");
