@@ -168,6 +168,8 @@ absl::Status CenterClient::CheckGoing() const {
 
 absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) const {
   for (size_t i = 0; i < options_.servers.size(); ++i) {
+    // A small center is not on every server. One that has nothing of it may be away.
+    if (options_.partition.ShardValues({i, options_.servers.size()}).empty()) continue;
     if (absl::Status status = PullShard(i, vector, deadline); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -85,6 +85,30 @@ TEST_F(ExchangeTest, AttachNamesTheServerThatDoesNotAnswer) {
   EXPECT_THAT(std::string(attached.status().message()), HasSubstr("connection refused"));
 }
 
+// A center of less than a block is on one server. While the other one is away, it can be read.
+TEST_F(ExchangeTest, PullOfASmallCenterNeedsOneServer) {
+  CenterOptions small;
+  small.sender = sender_;
+  small.job.set_rule(v1::AveragingSpec::ELASTIC);
+  small.job.set_alpha(0.5);
+  small.job.set_groups(1);
+  small.job.set_ranks(1);
+  small.layout.parameters.push_back({"w", {2}});
+  small.partition = Partition(2);
+  small.servers = {calls_[0].get(), calls_[1].get()};
+  const CenterClient center(small);
+  const std::vector<float> values = {3, 4};
+  const size_t empty = small.partition.ShardValues({0, 2}).empty() ? 0 : 1;
+  ASSERT_TRUE(small.partition.ShardValues({empty, 2}).empty());
+  const absl::StatusOr<Attached> attached = center.AttachShard(1 - empty, values, SteadyTime() + absl::Seconds(10));
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  servers_[empty]->SetReachable(false);
+  std::vector<float> pulled(2);
+  const absl::Status status = center.Pull(absl::MakeSpan(pulled), SteadyTime() + absl::Seconds(10));
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(pulled, values);
+}
+
 // A center of another model is refused. The error names the first parameter that differs.
 TEST_F(ExchangeTest, PullRefusesAnotherLayout) {
   Attach(Ramp(1, 0));
