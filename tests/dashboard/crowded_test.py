@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The pages of a coordinator that holds 1,000 jobs, 200 of them with a history and one with 256 groups: each loads within a second.
+"""The pages of a coordinator that holds 1,000 jobs, 200 of them with a history and one with 256 groups: each loads within a second, or
+within as much more as this machine is slower than the one of docs/see.md.
 
 Prints what it measures. docs/see.md has the figures. crowded_test.py --jobs N takes another number of jobs, from 400 to 20,000.
 """
@@ -27,6 +28,10 @@ if sys.argv[1:2] == ["--jobs"]:
 LISTED = min(JOBS, 2000)
 SECONDS = 300
 LOAD_MS = 1000
+TASK_MS = 500
+# The machine of docs/see.md takes about so long for this calculation in the browser. One that takes longer has so many times longer for a page.
+QUIET_MS = 67
+CALCULATION = "const begun = performance.now(); let sum = 0; for (let i = 0; i < 3e7; ++i) sum = (31 * sum + i) | 0; return [performance.now() - begun, sum]"
 WATCH_S = 10
 # Runs before the page's own scripts. Notes when the page is complete, the browser's long tasks, and what was fetched.
 PROBE = """
@@ -65,6 +70,10 @@ class Crowded(unittest.TestCase):
         cls.driver = browser.start(folder.name)
         cls.addClassCleanup(cls.driver.quit)
 
+    def slowness(self):
+        """Returns how many times longer than the machine of docs/see.md this one takes now; at least 1."""
+        return max(1, min(self.driver.execute_script(CALCULATION)[0] for _ in range(3)) / QUIET_MS)
+
     def open(self, page, complete):
         """Loads a page afresh, and returns after how many milliseconds it is complete."""
         self.driver.get("about:blank")
@@ -82,15 +91,17 @@ class Crowded(unittest.TestCase):
 
     def test_each_page_loads_within_a_second(self):
         for name, page, complete in PAGES:
+            slowness = self.slowness()
             times = sorted(self.open(page, complete) for _ in range(5))
             asked = self.fetched()
             largest = max(asked, key=lambda one: one[1])
-            print(f"{name}: complete after {times[2]:.0f} ms, median of 5 (worst {times[-1]:.0f}); {sum(size for _, size, _ in asked) / 1024:.0f} KiB, of which {largest[0].split('?')[0]} {largest[1] / 1024:.0f} KiB")
+            print(f"{name}: complete after {times[2]:.0f} ms, median of 5 (worst {times[-1]:.0f}); {sum(size for _, size, _ in asked) / 1024:.0f} KiB, of which {largest[0].split('?')[0]} {largest[1] / 1024:.0f} KiB; this machine is {slowness:.1f} times slower")
             # The fastest load: other work on the machine only adds time.
-            self.assertLess(times[0], LOAD_MS, name)
+            self.assertLess(times[0], LOAD_MS * slowness, name)
 
     def test_pages_stay_fluent_and_ask_for_differences(self):
         for name, page, complete in PAGES[:3]:
+            slowness = self.slowness()
             ready = self.open(page, complete)
             before = len(self.fetched())
             time.sleep(WATCH_S)  # Measures a span of time; waits for nothing.
@@ -98,7 +109,7 @@ class Crowded(unittest.TestCase):
             tasks = [duration for start, duration in self.driver.execute_script("return probe.tasks") if start > ready + 100]
             size = sum(size for _, size, _ in later) / WATCH_S / 1024
             print(f"{name}: then {size:.1f} KiB/s; {len(tasks)} tasks over 50 ms in {WATCH_S} s, the longest {max(tasks, default=0):.0f} ms")
-            self.assertLess(max(tasks, default=0), 500, name)
+            self.assertLess(max(tasks, default=0), TASK_MS * slowness, name)
             lists = [size for path, size, _ in later if path.startswith("jobs?")]
             self.assertLess(max(lists, default=0), 4096, "the list comes as differences")
 
