@@ -137,7 +137,7 @@ std::vector<JobKey> JobAndDataKeys() {
           "preemptible", "(true without a command, false with one)",
           "Whether its groups [leave](daemons.md#preemption) if a job of higher priority needs their slots. They go on "
           "later, and a built-in network repeats no step."),
-      OnlyWith(kNoCommand, InField("model.name", Choice("model", {"mlp", "lenet", "resnet20"}, kRequired,
+      OnlyWith(kNoCommand, InField("model.name", Choice("model", {"small-mlp", "mlp", "lenet", "resnet20"}, kRequired,
                                                         "The network to train, built in."))),
       OnlyWith(kNoCommand,
                Choice("data.format", {"idx"}, "idx", "Format of the data files: MNIST's IDX, plain or gzip.")),

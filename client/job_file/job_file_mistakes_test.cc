@@ -140,8 +140,9 @@ constexpr WrongFile kWrongFiles[] = {
      "job.yaml:6: collectives.aggregation: \"root\" is not known; must be one of allreduce, rooted, sharded (did you "
      "mean "
      "\"rooted\"?)"},
-    {"model: lenet", "model: vgg", "job.yaml:2: model: \"vgg\" is not known; must be one of mlp, lenet, resnet20"},
-    {"model: lenet", "", "job.yaml:1: model: is missing; must be one of mlp, lenet, resnet20"},
+    {"model: lenet", "model: vgg",
+     "job.yaml:2: model: \"vgg\" is not known; must be one of small-mlp, mlp, lenet, resnet20"},
+    {"model: lenet", "", "job.yaml:1: model: is missing; must be one of small-mlp, mlp, lenet, resnet20"},
     {"test: /abs/t10k", "",
      "job.yaml:3: data.test: is missing; must be a path prefix of at most 4096 bytes, without control characters"},
     {"format: idx", "format: csv", "job.yaml:3: data.format: \"csv\" is not known; must be idx"},
@@ -214,7 +215,7 @@ TEST(JobFileMistakesTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
   EXPECT_EQ(ErrorOf("name: a\nmodel: vgg\ndata: {train: a, test: b}\n"
                     "train:\n  epochs: 4\n  optimizer: {nesterov: true}\n  schedule: {warmup_epochs: 5}\n"
                     "averaging: {rule: none, interval: 16}\n"),
-            "job.yaml:2: model: \"vgg\" is not known; must be one of mlp, lenet, resnet20\n"
+            "job.yaml:2: model: \"vgg\" is not known; must be one of small-mlp, mlp, lenet, resnet20\n"
             "job.yaml:6: train.optimizer.nesterov: needs train.optimizer.momentum above 0; set it\n"
             "job.yaml:7: train.schedule.warmup_epochs: 5 is not below train.epochs, which is 4; make it less, or train "
             "longer\n"
@@ -272,7 +273,7 @@ constexpr NonsenseFile kNonsenseFiles[] = {
     {"name: fashion", "name: \"\\e[31mred\"",
      "1: name: \"\\x1b[31mred\" is not a name; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter"},
     {"model: lenet", "model: \"\\e[31mred\"",
-     "2: model: \"\\x1b[31mred\" is not known; must be one of mlp, lenet, resnet20"},
+     "2: model: \"\\x1b[31mred\" is not known; must be one of small-mlp, mlp, lenet, resnet20"},
     {"count: 2", "site: \"\\uFEFF\"",
      "5: groups.site: \"\\u{feff}\" is not a site's name; must be empty, or 1 to 63 characters of A-Z, a-z, 0-9, ., _ "
      "and -"},

@@ -29,7 +29,7 @@ ADDRESS = "127.0.0.1:7411"
 CPUS = 2
 WAIT_SECONDS = 180
 JOB = f"""name: trains
-model: mlp
+model: small-mlp
 data: {{format: idx, train: {DATA}, test: {DATA}}}
 train: {{epochs: EPOCHS, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.05}}}}
 groups: {{count: 2, ranks: 1, site: hpc}}

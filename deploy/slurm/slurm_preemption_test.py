@@ -21,7 +21,7 @@ PartitionName=requeued Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=0 
 PartitionName=urgent Nodes=ALL PriorityTier=9 PreemptMode=OFF State=UP"""
 # It has no end of its own within the test.
 JOB = f"""name: preempted
-model: mlp
+model: small-mlp
 data: {{format: idx, train: {DATA}, test: {DATA}}}
 train: {{epochs: 100000, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.01, momentum: 0.9}}}}
 groups: {{count: 2, ranks: {CPUS}, site: hpc}}

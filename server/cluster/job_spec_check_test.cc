@@ -26,7 +26,7 @@ const Case kCases[] = {
     {"path in name", [](v1::JobSpec& j) { j.set_name("a/../b"); },
      "name: \"a/../b\" is not a name; must be 1 to 63 characters of a-z, 0-9 and -, the first a letter"},
     {"model", [](v1::JobSpec& j) { j.mutable_model()->set_name("gpt"); },
-     "model: \"gpt\" is not known; must be one of mlp, lenet, resnet20"},
+     "model: \"gpt\" is not known; must be one of small-mlp, mlp, lenet, resnet20"},
     {"format", [](v1::JobSpec& j) { j.mutable_data()->clear_format(); },
      "data.format: \"number 0\" is not known; must be idx"},
     {"path that steers a terminal", [](v1::JobSpec& j) { j.mutable_data()->set_train("/\x1b[31mred"); },

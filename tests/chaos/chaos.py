@@ -51,7 +51,7 @@ BACK_SECONDS = 15
 END_SECONDS = 240
 GOING = 3
 JOB = """name: {name}
-model: mlp
+model: small-mlp
 data: {{format: idx, train: {data}, test: {data}}}
 train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.02}}}}
 groups: {{count: {groups}, ranks: {ranks}, site: "{site}"}}
@@ -65,8 +65,8 @@ KINDS = (
     {"name": "stale", "groups": 2, "ranks": 1, "averaging": "{rule: async}"},
 )
 # Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take longer for an epoch.
-SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 2}
-EPOCHS = 4
+SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 8}
+EPOCHS = 16
 
 
 class Chaos:

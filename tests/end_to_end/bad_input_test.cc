@@ -39,6 +39,8 @@ class BadInputTest : public ::testing::Test {
     ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 1000, 1).ok());
     ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 200, 2).ok());
     job_.data = cluster_->folder();
+    job_.model = "mlp";
+    job_.learning_rate = 0.05;
     job_.groups = 1;
     job_.epochs = 1;
   }

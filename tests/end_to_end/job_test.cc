@@ -62,6 +62,8 @@ class JobTest : public ::testing::Test {
 
   JobText Job() const {
     JobText job;
+    job.model = "mlp";
+    job.learning_rate = 0.05;
     job.data = cluster_->folder();
     return job;
   }

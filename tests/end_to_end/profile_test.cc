@@ -37,6 +37,8 @@ class ProfileTest : public ::testing::Test {
     ASSERT_TRUE(WriteBars(cluster_->folder() + "/train", 2000, 1).ok());
     ASSERT_TRUE(WriteBars(cluster_->folder() + "/test", 500, 2).ok());
     job_.data = cluster_->folder();
+    job_.model = "mlp";
+    job_.learning_rate = 0.05;
   }
 
   nlohmann::json Profile(const std::string& id) const {

@@ -144,6 +144,9 @@ class Export(unittest.TestCase):
         # "group_kinds" is written only for jobs whose groups differ; export_metadata_test has one.
         self.assertEqual(table - set(said) - {"safetensors", "torchscript"}, {"group_kinds"})
 
+    def test_small_mlp(self):
+        self.check("small-mlp", 0.02, has_source=True)
+
     def test_lenet(self):
         self.check("lenet", 0.02, has_source=True)
 

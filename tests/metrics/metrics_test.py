@@ -34,7 +34,7 @@ GAP_SECONDS_MAX = 9
 DAEMONS = ["server-1", "server-2", "worker-1", "worker-2"]
 # Rule downpour fills all metrics but those of rounds.
 JOB = """name: bars
-model: mlp
+model: small-mlp
 data: {{format: idx, train: {folder}/train, test: {folder}/test}}
 train: {{epochs: 100000, batch_size: 16, optimizer: {{name: sgd, learning_rate: 0.001}}, seed: 1}}
 groups: {{count: 2, ranks: 1}}

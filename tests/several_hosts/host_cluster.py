@@ -12,7 +12,7 @@ from support import DATA, PROGRAMS, wait_for
 
 PORT = 7411
 JOB = """name: two
-model: mlp
+model: small-mlp
 data: {{format: idx, train: {data}, test: {data}}}
 train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate: 0.05}}}}
 groups: {{count: 1, ranks: {ranks}}}

@@ -19,7 +19,7 @@ import support  # noqa: E402
 HOSTS = 3
 PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "python"
 SCRIPT_JOB = """name: script
-command: [/usr/bin/python3, {script}, --samples=2560, --epochs={epochs}]
+command: [/usr/bin/python3, {script}, --samples=1280, --epochs={epochs}]
 environment: {{PYTHONPATH: {package}, PYTHONDONTWRITEBYTECODE: "1", OMP_NUM_THREADS: "1"}}
 groups: {{count: 1, ranks: 4}}
 averaging: {{rule: elastic, interval: 2}}
@@ -27,6 +27,8 @@ averaging: {{rule: elastic, interval: 2}}
 # Limit for the other workers to learn that a worker is dead. That usually takes well under 2 s. The rest is for a busy
 # machine.
 TOLD_SECONDS = 5
+# Limit for a script of torch on four ranks, on a busy machine.
+SCRIPT_SECONDS = 400
 
 
 class SeveralHosts(unittest.TestCase):
@@ -115,9 +117,9 @@ class SeveralHosts(unittest.TestCase):
         """The example as it is, the same as on one machine."""
         cluster = self.cluster
         job_id = cluster.submit(SCRIPT_JOB.format(script=PACKAGE / "examples/fashion_mnist_cnn.py", package=PACKAGE, epochs=2))
-        wait_for("the job has succeeded", lambda: cluster.group(job_id) and cluster.job(job_id)["state"] == "succeeded", 200)
+        wait_for("the job has succeeded", lambda: cluster.group(job_id) and cluster.job(job_id)["state"] == "succeeded", SCRIPT_SECONDS)
         group = cluster.group(job_id)
-        self.assertEqual((group["incarnation"], group["progress"]["step"]), (1, 20), cluster.hooke("logs", job_id))
+        self.assertEqual((group["incarnation"], group["progress"]["step"]), (1, 10), cluster.hooke("logs", job_id))
         self.assertEqual(len(group["parts"]), 2)
         cluster.check_nothing_is_left(self)
 
@@ -128,14 +130,14 @@ class SeveralHosts(unittest.TestCase):
         wait_for("the script trains", lambda: cluster.group(job_id) and int((cluster.group(job_id)["progress"] or {}).get("step", 0)) >= 3, 120)
         drained = cluster.group(job_id)["parts"][1]["worker"]
         cluster.hooke("drain", drained, "--now")
-        wait_for("the job has succeeded", lambda: cluster.job(job_id)["state"] == "succeeded", 200)
+        wait_for("the job has succeeded", lambda: cluster.job(job_id)["state"] == "succeeded", SCRIPT_SECONDS)
         log = cluster.hooke("logs", job_id)
         left, again = re.search(r": left after step (\d+), as asked: stopped: worker (\S+) is drained", log), re.search(r"goes on from step (\d+) with its own state of step (\d+)", log)
         self.assertTrue(left and again, log)
         self.assertEqual((left[2], again[1], again[2]), (drained, left[1], left[1]), log)
         self.assertNotIn("Traceback", log)
         group = cluster.group(job_id)
-        self.assertEqual((group["incarnation"], group["progress"]["step"]), (2, 120), log)
+        self.assertEqual((group["incarnation"], group["progress"]["step"]), (2, 60), log)
         self.assertNotIn(drained, [part["worker"] for part in group["parts"]])
         cluster.check_nothing_is_left(self)
 

@@ -17,7 +17,7 @@ from support import DATA, PROGRAMS, wait_for  # noqa: E402
 import support  # noqa: E402
 
 JOB = f"""name: two
-model: mlp
+model: small-mlp
 data: {{format: idx, train: {DATA}, test: {DATA}}}
 train: {{epochs: 1, batch_size: 64, optimizer: {{name: sgd, learning_rate: 0.05}}}}
 groups: {{count: 1, ranks: 4}}

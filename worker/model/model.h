@@ -80,7 +80,7 @@ class Model {
 };
 
 struct ModelOptions {
-  std::string name;  // "mlp", "lenet", "resnet20".
+  std::string name;  // "small-mlp", "mlp", "lenet", "resnet20".
   int threads = 1;   // Threads of LibTorch's kernels in the calling thread; >= 1.
 };
 

@@ -56,7 +56,8 @@ TEST(ModelTest, ParameterCounts) {
     uint64_t parameters;
     uint64_t buffers;
   };
-  for (const Case& c : {Case{"mlp", 669706, 0}, Case{"lenet", 1663370, 0}, Case{"resnet20", 269434, 1376}}) {
+  for (const Case& c : {Case{"small-mlp", 101770, 0}, Case{"mlp", 669706, 0}, Case{"lenet", 1663370, 0},
+                        Case{"resnet20", 269434, 1376}}) {
     absl::StatusOr<std::unique_ptr<Model>> model = MakeModel({.name = c.name});
     ASSERT_TRUE(model.ok());
     EXPECT_EQ((*model)->layout().parameter_values(), c.parameters) << c.name;
@@ -154,7 +155,7 @@ TEST(ModelTest, LearnsOneBatch) {
 
 // Wrong calls return errors that say what is allowed.
 TEST(ModelTest, RefusesWhatDoesNotFit) {
-  EXPECT_THAT(std::string(MakeModel({.name = "gpt"}).status().message()), HasSubstr("mlp, lenet, resnet20"));
+  EXPECT_THAT(std::string(MakeModel({.name = "gpt"}).status().message()), HasSubstr("small-mlp, mlp, lenet, resnet20"));
 
   Samples samples = MakeSamples(2);
   absl::StatusOr<std::unique_ptr<Model>> unbound = MakeModel({.name = "mlp"});

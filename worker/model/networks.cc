@@ -23,6 +23,12 @@ torch::Tensor PoolRelu(const torch::Tensor& x) { return torch::relu(torch::max_p
 
 }  // namespace
 
+SmallMlp::SmallMlp()
+    : fc1_(register_module("fc1", LinearInPlace(784, 128))),
+      fc2_(register_module("fc2", LinearInPlace(128, kClasses))) {}
+
+torch::Tensor SmallMlp::forward(torch::Tensor images) { return Run(fc2_, torch::relu(Run(fc1_, images.flatten(1)))); }
+
 Mlp::Mlp()
     : fc1_(register_module("fc1", LinearInPlace(784, 512))),
       fc2_(register_module("fc2", LinearInPlace(512, 512))),
@@ -90,6 +96,7 @@ torch::Tensor ResNet20::forward(torch::Tensor images) {
 
 const std::vector<NetworkKind>& Networks() {
   static const auto& networks = *new std::vector<NetworkKind>{
+      {"small-mlp", 1, [] { return std::make_shared<SmallMlp>(); }},
       {"mlp", 1, [] { return std::make_shared<Mlp>(); }},
       {"lenet", 1, [] { return std::make_shared<LeNet>(); }},
       {"resnet20", 1, [] { return std::make_shared<ResNet20>(); }},

@@ -41,6 +41,16 @@ class Network : public torch::nn::Module {
   BeforeLayer before_layer_;
 };
 
+// Linear layers 784 - 128 - 10, with ReLU between them: the smallest network, to try a cluster with.
+class SmallMlp : public Network {
+ public:
+  SmallMlp();
+  torch::Tensor forward(torch::Tensor images) override;
+
+ private:
+  LinearInPlace fc1_{nullptr}, fc2_{nullptr};
+};
+
 // Linear layers 784 - 512 - 512 - 10, with ReLU between them.
 class Mlp : public Network {
  public:
