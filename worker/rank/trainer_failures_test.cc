@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "algorithms/sharding.h"
 #include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -252,6 +253,8 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
   server.SetReachable(false);
   std::unique_ptr<ServerCalls> calls = server.Dial();
   CenterOptions center;
+  center.layout.parameters.push_back({"w", {2}});
+  center.partition = Partition(2);
   center.servers = {calls.get()};
   std::unique_ptr<Group> group = std::move(MakeInProcessGroups(1)[0]);
   absl::Time now = absl::UnixEpoch();
@@ -264,7 +267,7 @@ TEST(PullInGroupTest, PausesBetweenAttempts) {
     pauses.push_back(pause);
     now += pause;
   };
-  std::vector<float> vector;
+  std::vector<float> vector(2);
   CenterClient client(center);
   absl::Status status = PullInGroup(*group, client, call, absl::MakeSpan(vector));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
