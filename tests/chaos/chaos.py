@@ -65,8 +65,8 @@ KINDS = (
     {"name": "stale", "groups": 2, "ranks": 1, "averaging": "{rule: async}"},
 )
 # Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take longer for an epoch.
-SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 8}
-EPOCHS = 16
+SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 4}
+EPOCHS = 8
 
 
 class Chaos:
@@ -367,6 +367,7 @@ class ChaosTest(unittest.TestCase):
             with audit:
                 self.assertEqual(chaos.run(self.seconds), [], "faults without a victim")
                 support.wait_for("all jobs have ended", lambda: self.all_ended(chaos), END_SECONDS)
+            chaos.say("all jobs have ended")
             self.assertEqual(audit.wrong, [])
             chaos.check_known(cluster.jobs())
         except skips.Terminated:
@@ -399,6 +400,7 @@ class ChaosTest(unittest.TestCase):
         return set(chaos.counts)
 
     def all_ended(self, chaos):
+        time.sleep(0.5)  # Between two looks. Each starts a program, and the jobs need the cores.
         chaos.supervise()
         jobs = chaos.cluster.jobs()
         chaos.resume_held(jobs)
@@ -408,7 +410,7 @@ class ChaosTest(unittest.TestCase):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seed", type=int, action="append", help="which faults happen; may be given several times")
-    parser.add_argument("--minutes", type=float, default=0.1, help="how long faults happen, for each seed")
+    parser.add_argument("--minutes", type=float, default=0.05, help="how long faults happen, for each seed")
     arguments = parser.parse_args()
     missing = hosts.missing()
     if missing:

@@ -24,7 +24,7 @@ WEIGHTS = {
 # Those that need a Slurm.
 SLURM_KINDS = ("kill_agent", "kill_batch_worker", "kill_slurmd")
 # A run does at least so many faults, however slow its machine is.
-FAULTS_MIN = 10
+FAULTS_MIN = 5
 # What CI runs.
 CI_SEEDS = tuple(range(1, 21))
 # A victim is away for at least so long.
