@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -25,6 +23,7 @@
 #include "server/server_program.h"
 #include "wire/frame.h"
 #include "wire/frame_socket.h"
+#include "wire/host_port.h"
 
 namespace hooke {
 namespace {
@@ -83,19 +82,11 @@ std::unique_ptr<grpc::ClientContext> Context() {
   return context;
 }
 
-uint16_t PortOf(const std::string& address) {
-  return static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
-}
-
 // Returns a socket that is connected to this port of this machine.
 int ConnectTo(uint16_t port) {
-  sockaddr_in server = {};
-  server.sin_family = AF_INET;
-  server.sin_port = htons(port);
-  server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  EXPECT_EQ(connect(descriptor, reinterpret_cast<const sockaddr*>(&server), sizeof server), 0);
-  return descriptor;
+  const absl::StatusOr<int> connected = ConnectTcp("127.0.0.1", port, kDeadline, [] { return false; });
+  EXPECT_TRUE(connected.ok()) << connected.status();
+  return connected.value_or(-1);
 }
 
 // If another server has the port, the program exits with 1. Its line says so and what to do.
@@ -200,7 +191,7 @@ TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
   ASSERT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
   std::vector<int> silent;
   for (int i = 0; i < 300; ++i) silent.push_back(ConnectTo(static_cast<uint16_t>(located.port())));
-  for (int i = 0; i < 20; ++i) silent.push_back(ConnectTo(PortOf(address)));
+  for (int i = 0; i < 20; ++i) silent.push_back(ConnectTo(ParseHostPort(address)->port));
   EXPECT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
   v1::SubmitResponse submitted;
   EXPECT_TRUE(StubOf(address)->Submit(Context().get(), ExampleSubmission("s"), &submitted).ok());
@@ -240,7 +231,7 @@ TEST_F(HookeServerTest, EndsAlthoughNoThreadCanBeMade) {
   std::vector<int> silent;
   for (int i = 0; i < 150; ++i) {
     silent.push_back(ConnectTo(static_cast<uint16_t>(located.port())));
-    silent.push_back(ConnectTo(PortOf(address)));
+    silent.push_back(ConnectTo(ParseHostPort(address)->port));
   }
   // A call for which there is no thread is refused, not left waiting.
   std::vector<std::thread> callers;

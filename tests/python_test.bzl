@@ -4,7 +4,7 @@ def python_test(name, srcs = None, tags = [], **attributes):
     """A test that is the program `<name>.py`, unless srcs names another.
 
     It reads modules in the tree, which are no declared inputs, so its result is never cached. When Bazel is interrupted
-    the program gets SIGTERM before SIGKILL, and ends the programs that it has started (deploy/skips.py).
+    the program gets SIGTERM before SIGKILL. One that is run by skips.main (deploy/skips.py) then takes away what it has made.
 
     Args:
       name: the target's name.

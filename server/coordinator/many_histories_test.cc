@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/cores_used.h"
 #include "clocks/instant.h"
 #include "server/cluster/example_job.h"
 #include "server/coordinator/coordinator.h"
@@ -157,9 +157,6 @@ TEST_F(ManyHistoriesTest, TheLargestHistoryTakesLessThanTwoMebibytes) {
   EXPECT_GT(largest, uint64_t{3} << 19) << "less than 1.5 MiB: more points would fit";
 }
 
-// The CPU time of this process, to which other work on the machine adds little.
-absl::Duration CpuTime() { return absl::Seconds(static_cast<double>(std::clock()) / CLOCKS_PER_SEC); }
-
 // The coordinator of 10,000 jobs with histories starts with about as much work as one without, takes about as much
 // memory, and reads one of them at once.
 TEST_F(ManyHistoriesTest, TenThousandJobs) {
@@ -167,15 +164,16 @@ TEST_F(ManyHistoriesTest, TenThousandJobs) {
   constexpr size_t kPoints = 100;
   Store(kJobs, 0);
   const uint64_t without = std::filesystem::file_size(Database());
-  const absl::Duration before = CpuTime();
+  // CPU time, to which other work on the machine adds little.
+  const absl::Duration before = ProcessCpuTime();
   { ASSERT_TRUE(Start().ok()); }
-  const absl::Duration start_without = CpuTime() - before;
+  const absl::Duration start_without = ProcessCpuTime() - before;
   Store(kJobs, kPoints);
   const uint64_t each = (std::filesystem::file_size(Database()) - without) / kJobs;
   const uint64_t resident = ResidentBytes();
-  const absl::Duration stored = CpuTime();
+  const absl::Duration stored = ProcessCpuTime();
   absl::StatusOr<std::unique_ptr<Coordinator>> coordinator = Start();
-  const absl::Duration start = CpuTime() - stored;
+  const absl::Duration start = ProcessCpuTime() - stored;
   ASSERT_TRUE(coordinator.ok()) << coordinator.status();
   const uint64_t memory = ResidentBytes() - std::min(ResidentBytes(), resident);
   absl::Time begin = absl::Now();

@@ -49,6 +49,8 @@ VICTIM_SECONDS = 90
 BACK_SECONDS = 15
 # After the last fault, the jobs that are left must end.
 END_SECONDS = 240
+# Between two looks at the jobs. Each starts a program, and the jobs need the cores.
+LOOK_SECONDS = 0.5
 GOING = 3
 JOB = """name: {name}
 model: small-mlp
@@ -367,7 +369,7 @@ class ChaosTest(unittest.TestCase):
         try:
             with audit:
                 self.assertEqual(chaos.run(self.seconds), [], "faults without a victim")
-                support.wait_for("all jobs have ended", lambda: self.all_ended(chaos), END_SECONDS)
+                support.wait_for("all jobs have ended", lambda: self.all_ended(chaos), END_SECONDS, LOOK_SECONDS)
             chaos.say("all jobs have ended")
             self.assertEqual(audit.wrong, [])
             chaos.check_known(cluster.jobs())
@@ -401,7 +403,6 @@ class ChaosTest(unittest.TestCase):
         return set(chaos.counts)
 
     def all_ended(self, chaos):
-        time.sleep(0.5)  # Between two looks. Each starts a program, and the jobs need the cores.
         chaos.memory |= chaos.cluster.memory_folders()
         chaos.supervise()
         jobs = chaos.cluster.jobs()

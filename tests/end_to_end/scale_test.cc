@@ -40,19 +40,21 @@ class ScaleTest : public FaultsFixture {
   }
 
   // Submits a job of `groups` groups. `kinds`, if given, stands for them.
-  void Submit(int groups, int epochs, const std::string& averaging, const std::string& kinds = "", int seed = 1,
-              double learning_rate = JobText().learning_rate) {
-    if (cluster_ == nullptr) {
-      ASSERT_NO_FATAL_FAILURE(Begin());
-    }
+  void Submit(int groups, int epochs, const std::string& averaging, const std::string& kinds = "") {
     JobText job;
-    job.data = cluster_->folder();
     job.epochs = epochs;
     job.groups = groups;
     job.kinds = kinds;
     job.averaging = averaging;
-    job.seed = seed;
-    job.learning_rate = learning_rate;
+    Submit(job);
+  }
+
+  // Submits a job for the data of the cluster, which it starts if there is none.
+  void Submit(JobText job) {
+    if (cluster_ == nullptr) {
+      ASSERT_NO_FATAL_FAILURE(Begin());
+    }
+    job.data = cluster_->folder();
     const auto id = cluster_->Submit(ToYaml(job));
     ASSERT_TRUE(id.ok()) << id.status();
     id_ = *id;
@@ -128,18 +130,23 @@ TEST_F(ScaleTest, IsAsGoodAsTwoGroupsThroughout) {
   ASSERT_NO_FATAL_FAILURE(Begin(kManySamples, kFaint));
   double changed = 0;
   double steady = 0;
-  for (int seed = 1; seed <= kSeeds; ++seed) {
-    ASSERT_NO_FATAL_FAILURE(Submit(1, kManyEpochs, "{rule: elastic, interval: 8}", /*kinds=*/"", seed, kFaintRate));
+  JobText job;
+  job.epochs = kManyEpochs;
+  job.learning_rate = kFaintRate;
+  for (job.seed = 1; job.seed <= kSeeds; ++job.seed) {
+    job.groups = 1;
+    ASSERT_NO_FATAL_FAILURE(Submit(job));
     AwaitGroups(1, kManySteps / 4);
     Scale(3);
     AwaitGroups(3, kManySteps / 12);
     Scale(2);
     changed += AccuracyAtTheEnd() / kSeeds;
     EXPECT_EQ(cluster_->Status(id_)->generation(), 3u) << cluster_->Log(id_);
-    ASSERT_NO_FATAL_FAILURE(Submit(2, kManyEpochs, "{rule: elastic, interval: 8}", /*kinds=*/"", seed, kFaintRate));
+    job.groups = 2;
+    ASSERT_NO_FATAL_FAILURE(Submit(job));
     steady += AccuracyAtTheEnd() / kSeeds;
-    std::cout << "seed " << seed << ": mean accuracy so far " << changed * kSeeds / seed << " with changes, "
-              << steady * kSeeds / seed << " without" << std::endl;
+    std::cout << "seed " << job.seed << ": mean accuracy so far " << changed * kSeeds / job.seed << " with changes, "
+              << steady * kSeeds / job.seed << " without" << std::endl;
   }
   EXPECT_GT(steady, 0.80);
   EXPECT_LT(steady, 0.97) << "too easy to tell good groups from bad ones";

@@ -19,14 +19,14 @@ CLONE_NEWNS = 0x00020000  # linux/sched.h
 CLONE_NEWNET = 0x40000000
 
 
-def wait_for(what, condition, seconds=WAIT_SECONDS):
-    """Returns the condition's first true value."""
+def wait_for(what, condition, seconds=WAIT_SECONDS, pause=0.05):
+    """Returns the condition's first true value. Pauses for so many seconds between two looks."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         value = condition()
         if value:
             return value
-        time.sleep(0.05)
+        time.sleep(pause)
     raise AssertionError(f"{what}: not within {seconds} s")
 
 

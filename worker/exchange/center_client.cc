@@ -96,7 +96,7 @@ absl::StatusOr<Attached> CenterClient::Attach(absl::Span<const float> vector, ab
     absl::StatusOr<Attached> one = AttachShard(i, vector, deadline);
     if (!one.ok()) return one.status();
     // A server with an empty shard never sees an exchange, so its sequence would hold the group at 0.
-    if (options_.partition.ShardBlocks({i, options_.servers.size()}).empty()) continue;
+    if (ShardOf(i).empty()) continue;
     all.last_sequence = std::min(all.last_sequence, one->last_sequence);
     all.window_blocks = std::min(all.window_blocks, one->window_blocks);
   }
@@ -152,8 +152,8 @@ absl::StatusOr<v1::AttachResponse> CenterClient::AttachOnce(size_t server, absl:
   absl::StatusOr<v1::AttachResponse> response =
       options_.servers[server]->Attach(RequestFor(cut), std::min(deadline, SteadyTime() + options_.call_timeout));
   if (!response.ok() || response->state() != v1::AttachResponse::INITIALIZE) return response;
-  absl::Status sent = options_.servers[server]->Initialize(
-      {options_.sender, options_.partition, options_.partition.ShardValues(cut), vector}, deadline);
+  absl::Status sent =
+      options_.servers[server]->Initialize({options_.sender, options_.partition, ShardOf(server), vector}, deadline);
   if (!sent.ok()) return sent;
   return response;
 }
@@ -169,7 +169,7 @@ absl::Status CenterClient::CheckGoing() const {
 absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) const {
   for (size_t i = 0; i < options_.servers.size(); ++i) {
     // A small center is not on every server. One that has nothing of it may be away.
-    if (options_.partition.ShardValues({i, options_.servers.size()}).empty()) continue;
+    if (ShardOf(i).empty()) continue;
     if (absl::Status status = PullShard(i, vector, deadline); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -178,10 +178,9 @@ absl::Status CenterClient::Pull(absl::Span<float> vector, absl::Time deadline) c
 absl::Status CenterClient::Rewind(uint64_t step, absl::Span<const float> vector, absl::Time deadline) const {
   for (size_t i = 0; i < options_.servers.size(); ++i) {
     if (absl::Status status = CheckGoing(); !status.ok()) return status;
-    const Range shard = options_.partition.ShardValues({i, options_.servers.size()});
-    if (shard.empty()) continue;
+    if (ShardOf(i).empty()) continue;
     absl::Status status =
-        options_.servers[i]->Initialize({options_.sender, options_.partition, shard, vector, step}, deadline);
+        options_.servers[i]->Initialize({options_.sender, options_.partition, ShardOf(i), vector, step}, deadline);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

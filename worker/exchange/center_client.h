@@ -91,6 +91,7 @@ class CenterClient {
                                                 absl::Time deadline) const;
   absl::Status PullShard(size_t server, absl::Span<float> vector, absl::Time deadline) const;
 
+  Range ShardOf(size_t server) const { return options_.partition.ShardValues({server, options_.servers.size()}); }
   absl::Status CheckGoing() const;
 
   const CenterOptions options_;
