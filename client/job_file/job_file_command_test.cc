@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/job_file/job_file_samples.h"
 #include "client/job_file/local_job_file.h"
 #include "job/file_manifest.h"
 
@@ -19,13 +20,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
-
-std::string ErrorOf(absl::string_view text) {
-  const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
-  if (file.ok()) return "no error";
-  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(file.status().message());
-}
 
 constexpr char kDoesNotGo[] = ": does not go with command, which brings its own model and data: remove it";
 

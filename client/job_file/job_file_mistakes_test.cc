@@ -21,13 +21,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string ErrorOf(absl::string_view text) {
-  const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
-  if (file.ok()) return "no error";
-  EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(file.status().message());
-}
-
 // Values of `averaging` that do not go with the rest of the file are reported, and the message says what to do.
 TEST(JobFileMistakesTest, RefusesAveragingThatDoesNotFit) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "averaging: {rule: sync, quorum: 2}")),
@@ -235,24 +228,6 @@ TEST(JobFileMistakesTest, TellsWhatDoesNotGoTogetherBesideOtherMistakes) {
             "momentum, nesterov, staleness_bound, staleness_power, compression, top_k (did you mean \"rule\"?)");
 }
 
-// Texts that are no map of keys are refused, and none crashes the parser.
-TEST(JobFileMistakesTest, RefusesWhatIsNoJobFile) {
-  const std::string empty =
-      "job.yaml:1: is empty; a job file needs at least name, model, data.train and data.test, or name and command";
-  EXPECT_EQ(ErrorOf(""), empty);
-  EXPECT_EQ(ErrorOf("# only a comment\n"), empty);
-  EXPECT_EQ(ErrorOf("just words"),
-            "job.yaml:1: is not a map of keys; a job file needs at least name, model, data.train and data.test, or "
-            "name and command");
-  EXPECT_THAT(ErrorOf("- a\n- b\n"), HasSubstr("is not a map of keys"));
-  EXPECT_THAT(ErrorOf("name: [\n"), HasSubstr("is not YAML"));
-  EXPECT_THAT(ErrorOf(std::string(100000, '[')), HasSubstr("is not YAML"));
-  EXPECT_THAT(ErrorOf(absl::string_view("\x7f"
-                                        "ELF\x00\x01\x02",
-                                        7)),
-              HasSubstr("job.yaml"));
-}
-
 struct NonsenseFile {
   const char* found;     // A piece of kSample.
   const char* replaced;  // Replaces `found`.
@@ -311,50 +286,6 @@ TEST(JobFileMistakesTest, RefusesNonsense) {
   }
 }
 
-// If a text is not YAML, the error has line, column and remedy. It does not use the parser's words.
-TEST(JobFileMistakesTest, SaysWhereTextIsNotYaml) {
-  EXPECT_EQ(ErrorOf("name: a\nmodel: [b\n"), "job.yaml:3:1: is not YAML: a list is not closed; write the missing ]");
-  EXPECT_EQ(ErrorOf("name: a\nmodel: {b: c\n"), "job.yaml:3:1: is not YAML: a map is not closed; write the missing }");
-  EXPECT_THAT(ErrorOf("name: " + std::string(5000, '[')),
-              HasSubstr("is not YAML: lists or maps are nested too deeply; a job file needs three levels: remove "
-                        "brackets"));
-  EXPECT_THAT(ErrorOf("name: a\n\tmodel: b\n"),
-              testing::MatchesRegex("job.yaml:2:[0-9]+: is not YAML: a line is indented by a tab; indent by spaces"));
-  EXPECT_THAT(ErrorOf("name: a: b\n"), HasSubstr("job.yaml:1:8: is not YAML: a colon is not expected here"));
-  EXPECT_THAT(ErrorOf("name: *a\n"), HasSubstr("a * refers to an anchor that is not there"));
-}
-
-// If a section's keys are indented by a tab, the error is about the tab, not about what the parser found after it.
-TEST(JobFileMistakesTest, KeysIndentedByATabAreToldAsSuch) {
-  for (const char* section : {"groups:\n\tcount: 2\n", "groups:\n  count: 2\n\tranks: 2\n", "groups:\n \tcount: 2\n"}) {
-    EXPECT_THAT(ErrorOf(absl::StrCat(kLeast, section)), HasSubstr("is not YAML: a line is indented by a tab; indent by "
-                                                                  "spaces"))
-        << section;
-  }
-}
-
-// An unclosed quote is reported once, at its line, even if the file ends after it.
-TEST(JobFileMistakesTest, AQuoteThatIsNotClosedIsToldAtItsLine) {
-  const std::string what = ": a quoted text does not end in its line; write the missing quote";
-  for (const char quote : {'"', '\''}) {
-    const std::string open(1, quote);
-    EXPECT_EQ(ErrorOf(absl::StrCat("name: a\nmodel: mlp\ndata:\n  train: /x\n  test: ", open, "/y\n")),
-              absl::StrCat("job.yaml:5", what));
-    EXPECT_EQ(ErrorOf(absl::StrCat("name: ", open, "a\nmodel: mlp\ndata: {train: a, test: b}\n")),
-              absl::StrCat("job.yaml:1", what));
-    EXPECT_EQ(ErrorOf(absl::StrCat("name: ", open, "a\nmodel: ", open, "mlp", open, "\n")),
-              absl::StrCat("job.yaml:1", what));
-    EXPECT_EQ(ErrorOf(absl::StrCat("\xef\xbb\xbf", "# \xc3\xa4\nname: &n ", open, "a\n")),
-              absl::StrCat("job.yaml:2", what));
-    EXPECT_TRUE(ParseJobFile(absl::StrCat("name: ", open, "a", open, "\nmodel: mlp\ndata: {train: ", open, "it", open,
-                                          open == "'" ? "'s'" : "", ", test: &t ", open, "b", open, "}\n"),
-                             "job.yaml", "/jobs")
-                    .ok())
-        << quote;
-  }
-  EXPECT_TRUE(ParseJobFile("name: a\nmodel: mlp\ndata: {train: \"a\\\"b\", test: b}\n", "job.yaml", "/jobs").ok());
-}
-
 // A name with a dot does not reach into a section, neither beside the section's own key nor instead of it.
 TEST(JobFileMistakesTest, ADottedNameIsAnUnknownKey) {
   const std::string error = "train.epochs: unknown key; write epochs in the section train, without the dot";
@@ -370,23 +301,6 @@ TEST(JobFileMistakesTest, ADottedNameIsAnUnknownKey) {
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "groups: {a.b: 1}\n")),
             "job.yaml:4: groups.a.b: unknown key; allowed here: count, ranks, site, move_stragglers, min, max, "
             "gpus_per_rank");
-}
-
-// A NUL byte is reported as such, with its line. UTF-16 has such bytes and is read.
-TEST(JobFileMistakesTest, ANulByteIsToldAsSuch) {
-  const std::string nul(1, '\0');
-  const std::string what = "is not a text: it has a NUL byte; save it as UTF-8";
-  EXPECT_EQ(ErrorOf(absl::StrCat("name: a\nmodel: m", nul, "lp\n")), absl::StrCat("job.yaml:2: ", what));
-  EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, nul)), absl::StrCat("job.yaml:4: ", what));
-  EXPECT_EQ(ErrorOf(absl::StrCat("\x7f", "ELF", nul, "\x01")), absl::StrCat("job.yaml:1: ", what));
-  std::string little, big;
-  for (const char c : std::string(kLeast)) {
-    absl::StrAppend(&little, std::string(1, c), nul);
-    absl::StrAppend(&big, nul, std::string(1, c));
-  }
-  for (const std::string& utf16 : {little, big, "\xff\xfe" + little, "\xfe\xff" + big}) {
-    EXPECT_TRUE(ParseJobFile(utf16, "job.yaml", "/jobs").ok());
-  }
 }
 
 // The user sees at most ten problems, and the number of further ones.

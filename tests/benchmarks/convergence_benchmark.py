@@ -71,7 +71,7 @@ def parse():
     parser.add_argument("--programs", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--json", metavar="FILE", help="append one JSON object per line to FILE")
     parser.add_argument("--svg", metavar="FILE", help="write a plot, accuracy over wall time, to FILE")
-    parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
+    parser.add_argument("--model", default="lenet", help="as `model` of a job file (default lenet)")
     parser.add_argument("--epochs", type=int, default=8, help="passes over the data by all groups together (default 8)")
     parser.add_argument("--cases", type=lambda words: words.split(","), help='only these, such as "sync 1,elastic 16,diloco 64 int8"')
     parser.add_argument("--repetitions", type=int, default=1, help="seeds 1 to so many; the table has the means (default 1)")

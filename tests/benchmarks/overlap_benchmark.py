@@ -84,7 +84,7 @@ def table(times):
 def main():
     def add(parser):
         parser.add_argument("--hosts", type=int, choices=(1, RANKS), default=RANKS, help=f"how many the ranks are on (default {RANKS})")
-        parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
+        parser.add_argument("--model", default="lenet", help="as `model` of a job file (default lenet)")
         parser.add_argument("--aggregation", choices=("allreduce", "rooted", "sharded"), default="allreduce", help="default allreduce")
         parser.add_argument("--bucket-mib", type=float, default=4, help="size of a bucket (default 4, as in jobs)")
         parser.add_argument("--seconds", type=float, default=6, help="length of a measurement (default 6)")

@@ -168,7 +168,7 @@ def missed(rows):
 
 def main():
     def add(parser):
-        parser.add_argument("--model", default="lenet", help="lenet (default), mlp or resnet20")
+        parser.add_argument("--model", default="lenet", help="as `model` of a job file (default lenet)")
         parser.add_argument("--ranks", type=int, default=2, help="ranks of the group (default 2)")
         parser.add_argument("--seconds", type=float, default=8, help="length of a measurement (default 8)")
         parser.add_argument("--train", default="/usr/share/datasets/fashion-mnist/train", help="prefix of the IDX files")
