@@ -9,8 +9,9 @@ import unittest
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the programs into bin/.
 sys.dont_write_bytecode = True
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests")]
+sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests"), str(PACKAGE.parent / "deploy")]
 import hooke  # noqa: E402
+import skips  # noqa: E402
 import up_cluster  # noqa: E402
 
 SECONDS = 200
@@ -56,4 +57,4 @@ for each in EXAMPLES:
         setattr(ExampleJobs, f"test_{each}_{rule}", lambda self, each=each, rule=rule: self.check(each, rule))
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

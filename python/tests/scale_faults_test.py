@@ -15,8 +15,9 @@ import unittest
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the programs into bin/.
 sys.dont_write_bytecode = True
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests")]
+sys.path[:0] = [str(PACKAGE), str(PACKAGE / "tests"), str(PACKAGE.parent / "deploy")]
 import hooke  # noqa: E402
+import skips  # noqa: E402
 import torch  # noqa: E402
 from daemons import Daemons  # noqa: E402
 
@@ -161,4 +162,4 @@ class ScaleFaults(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/docs"), str(ROOT / "tests/quickstart"), str(ROOT / "deploy")]
 import polling  # noqa: E402
 import quickstart_test  # noqa: E402
+import skips  # noqa: E402
 import walk  # noqa: E402
 
 PROGRAMS = pathlib.Path("bin/hooke").resolve().parent
@@ -148,4 +149,4 @@ class See(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

@@ -138,7 +138,8 @@ TEST_F(TorchScriptTest, RefusesImagesOfAnotherShape) {
   }
 }
 
-// No module is made if a model file's metadata are missing, or describe a network that this program does not build.
+// No module is made if a model file's metadata are missing, or describe a network that this program does not build. The
+// network is the smallest.
 TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   const struct {
     std::string error;
@@ -146,14 +147,14 @@ TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   } cases[] = {
       {"the metadata has no \"mean\"", [](ModelFile& file) { file.metadata.erase("mean"); }},
       {"this program has no network \"vgg\"", [](ModelFile& file) { file.metadata["architecture"] = "vgg"; }},
-      {"the model is version 7 of mlp; this program builds version 1",
+      {"the model is version 7 of small-mlp; this program builds version 1",
        [](ModelFile& file) { file.metadata["architecture_version"] = "7"; }},
       {"input [1, 32, 32]", [](ModelFile& file) { file.metadata["input_shape"] = "[1, 32, 32]"; }},
       {"100 classes", [](ModelFile& file) { file.metadata["classes"] = "100"; }},
-      {"the model has 5 tensors; its network has 6", [](ModelFile& file) { file.tensors.pop_back(); }},
+      {"the model has 3 tensors; its network has 4", [](ModelFile& file) { file.tensors.pop_back(); }},
       {"the network has no tensor \"fc4.bias\" of shape [10]",
        [](ModelFile& file) { file.tensors.back().name = "fc4.bias"; }},
-      {"the network has no tensor \"fc3.bias\" of shape [2, 5]",
+      {"the network has no tensor \"fc2.bias\" of shape [2, 5]",
        [](ModelFile& file) {
          file.tensors.back().shape = {2, 5};
        }},
