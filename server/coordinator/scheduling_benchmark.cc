@@ -1,8 +1,7 @@
 // Measures how long the coordinator's decisions take in a large cluster, in virtual time: no sockets, threads, disk or
 // processes. Workers join, jobs are submitted, more than fit, and groups end, one after another. Each end frees slots
 // for a group that waits. All groups report their progress, so that there are estimates. This program checks that no
-// slot is given out twice. `tests/benchmarks/run scheduling` runs
-// it and judges the times.
+// slot is given out twice. `tests/benchmarks/run scheduling` runs it and judges the times.
 
 #include <time.h>
 
@@ -122,10 +121,10 @@ class Simulation {
       Measure("tick", [this] { state_.Tick(now_); });
       Take();
     }
-    if (now_.steady < heartbeat_at_) return;
-    KeepAlive();
-    // Each group reports every 5 s.
-    for (size_t i = static_cast<size_t>(second_++ % 5); i < running_.size(); i += 5) Report(running_[i]);
+    // Each group reports every 5 s, which is 250 steps. Groups that started at different times report at different
+    // times.
+    for (size_t i = static_cast<size_t>(step_++ % 250); i < running_.size(); i += 250) Report(running_[i]);
+    if (now_.steady >= heartbeat_at_) KeepAlive();
   }
 
   void KeepAlive() {
@@ -226,7 +225,7 @@ class Simulation {
   std::vector<uint32_t> used_;         // Slots, by worker.
   std::vector<Started> running_;
   std::vector<GroupKey> leaving_;
-  uint64_t second_ = 0;
+  uint64_t step_ = 0;
   std::map<std::string, std::vector<double>> wall_ms_, cpu_ms_;
   std::string fault_;
 };

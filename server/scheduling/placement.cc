@@ -69,7 +69,7 @@ class KeptRooms {
   bool begun_ = false;
   absl::Duration latest_;           // When the last group has started at the latest.
   std::vector<Timed> by_latest_;    // A heap by LatestStart, the first on top. Entries may be too early.
-  std::vector<Timed> by_earliest_;  // Rooms that are not kept yet by EarliestStart, the first one last.
+  std::vector<Timed> by_earliest_;  // A heap by EarliestStart, the first on top: rooms that are not kept yet.
   std::vector<Room*> being_kept_;   // Rooms that each further group keeps.
 };
 
@@ -125,8 +125,7 @@ void KeptRooms::Begin(const WaitingGroup& group, const Rooms& rooms, absl::Durat
     if (latest != absl::InfiniteDuration()) by_latest_.emplace_back(latest, room);
   }
   std::make_heap(by_latest_.begin(), by_latest_.end(), std::greater<>());
-  // If no time is known, all are kept at once, in any order.
-  if (!by_latest_.empty()) std::sort(by_earliest_.begin(), by_earliest_.end(), std::greater<>());
+  std::make_heap(by_earliest_.begin(), by_earliest_.end(), std::greater<>());
 }
 
 // Rooms only fill up, so the time of a room only grows: the top of the heap is right as soon as its time is.
@@ -154,8 +153,13 @@ std::vector<Room*> KeptRooms::Keep(const WaitingGroup& group, const Rooms& rooms
       for (const FreeWorker* worker : set) being_kept_.push_back(rooms.Find(worker->name));
     }
   }
-  while (!by_earliest_.empty() && (latest_ == absl::InfiniteDuration() || by_earliest_.back().first <= latest_)) {
-    being_kept_.push_back(by_earliest_.back().second);
+  if (latest_ == absl::InfiniteDuration()) {
+    for (const auto& [earliest, room] : by_earliest_) being_kept_.push_back(room);
+    by_earliest_.clear();
+  }
+  while (!by_earliest_.empty() && by_earliest_.front().first <= latest_) {
+    being_kept_.push_back(by_earliest_.front().second);
+    std::pop_heap(by_earliest_.begin(), by_earliest_.end(), std::greater<>());
     by_earliest_.pop_back();
   }
   std::vector<Room*> new_ones;

@@ -130,10 +130,12 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
   size_t at_site = 0, with_gpus = 0, suitable = 0, drained = 0, for_others = 0;
   const Room* kept = nullptr;
   for (const Room* room : rooms.all()) {
-    const bool fits = SiteFits(group, room->worker);
-    at_site += fits ? 1 : 0;
-    for_others += !fits && (group.site.empty() || group.site == room->worker.site) ? 1 : 0;
-    with_gpus += fits && GpusFit(group.gpus_per_rank, room->worker.slots, room->worker.gpus) ? 1 : 0;
+    if (!SiteFits(group, room->worker)) {
+      for_others += group.site.empty() || group.site == room->worker.site ? 1 : 0;
+      continue;
+    }
+    ++at_site;
+    with_gpus += GpusFit(group.gpus_per_rank, room->worker.slots, room->worker.gpus) ? 1 : 0;
     if (!Suits(group, room->worker)) continue;
     ++suitable;
     drained += room->worker.drained ? 1 : 0;

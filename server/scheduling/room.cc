@@ -20,12 +20,14 @@ void Rooms::Put(FreeWorker worker) {
     Count(room.worker, false);
   }
   room.worker = std::move(worker);
-  std::vector<Occupant>& occupants = room.worker.occupants;
-  std::stable_sort(occupants.begin(), occupants.end(), [](const Occupant& a, const Occupant& b) {
-    return a.ends_at.value_or(absl::InfiniteDuration()) < b.ends_at.value_or(absl::InfiniteDuration());
-  });
   room.known = 0;
-  for (const Occupant& occupant : occupants) room.known += occupant.ends_at.has_value() ? occupant.ranks : 0;
+  room.ends.clear();
+  for (const Occupant& occupant : room.worker.occupants) {
+    if (!occupant.ends_at.has_value()) continue;
+    room.known += occupant.ranks;
+    room.ends.push_back({*occupant.ends_at, occupant.ranks});
+  }
+  std::sort(room.ends.begin(), room.ends.end(), [](const KnownEnd& a, const KnownEnd& b) { return a.at < b.at; });
 }
 
 void Rooms::Remove(const std::string& name) {
@@ -80,10 +82,10 @@ absl::Duration EarliestStart(const Room& room, uint32_t ranks, absl::Duration no
   uint64_t room_for = room.worker.slots - std::min<uint64_t>(room.known, room.worker.slots);
   absl::Duration at = now;
   if (room_for >= ranks) return at;
-  for (const Occupant& occupant : room.worker.occupants) {
-    if (room_for >= ranks || !occupant.ends_at.has_value()) break;
-    room_for += occupant.ranks;
-    at = std::max(now, *occupant.ends_at);
+  for (const KnownEnd& end : room.ends) {
+    if (room_for >= ranks) break;
+    room_for += end.ranks;
+    at = std::max(now, end.at);
   }
   return at;
 }
@@ -94,10 +96,10 @@ absl::Duration LatestStart(const Room& room, uint32_t ranks, absl::Duration now)
   if (free + room.known < needed) return absl::InfiniteDuration();
   absl::Duration at = std::max(now, room.kept_until);
   if (free >= needed) return at;
-  for (const Occupant& occupant : room.worker.occupants) {
+  for (const KnownEnd& end : room.ends) {
     if (free >= needed) break;
-    free += occupant.ranks;
-    at = std::max(at, *occupant.ends_at);
+    free += end.ranks;
+    at = std::max(at, end.at);
   }
   return at;
 }

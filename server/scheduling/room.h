@@ -9,23 +9,34 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/scheduling/placement.h"
 
 namespace hooke {
 
+// Slots that become free at a known time. Steady.
+struct KnownEnd {
+  absl::Duration at;
+  uint32_t ranks = 0;
+};
+
+// A placement in a large cluster looks at tens of thousands of rooms, and their times, several times over: what it
+// reads of a room lies together.
 struct Room {
-  FreeWorker worker;  // Its occupants in the order of their ends, those of unknown end last.
-  // Slots of the occupants of known end.
+  // The occupants of known end, in the order of their ends.
+  absl::InlinedVector<KnownEnd, 2> ends;
+  // Slots of these.
   uint64_t known = 0;
-  // The first group that keeps later ones off this worker. Null: there is none.
-  const WaitingGroup* kept_for = nullptr;
   // For all groups that keep later ones off this worker: the sum of their ranks, and the time at which the last of them
   // has started.
   uint64_t kept_ranks = 0;
   absl::Duration kept_until = -absl::InfiniteDuration();
+  // The first group that keeps later ones off this worker. Null: there is none.
+  const WaitingGroup* kept_for = nullptr;
   uint32_t index = 0;  // In Rooms::all(), while groups are placed.
+  FreeWorker worker;
 };
 
 // The workers on which groups can start. A large cluster has many workers, of which few change between two placements.
