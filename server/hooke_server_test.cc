@@ -190,6 +190,7 @@ TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
   v1::LocateResponse located;
   ASSERT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
   std::vector<int> silent;
+  silent.reserve(320);
   for (int i = 0; i < 300; ++i) silent.push_back(ConnectTo(static_cast<uint16_t>(located.port())));
   for (int i = 0; i < 20; ++i) silent.push_back(ConnectTo(ParseHostPort(address)->port));
   EXPECT_TRUE(stub->Locate(Context().get(), {}, &located).ok());
@@ -229,12 +230,14 @@ TEST_F(HookeServerTest, EndsAlthoughNoThreadCanBeMade) {
   const std::string address = Serve(program, "first", {}, runner);
   ASSERT_TRUE(locate(address).ok());
   std::vector<int> silent;
+  silent.reserve(300);
   for (int i = 0; i < 150; ++i) {
     silent.push_back(ConnectTo(static_cast<uint16_t>(located.port())));
     silent.push_back(ConnectTo(ParseHostPort(address)->port));
   }
   // A call for which there is no thread is refused, not left waiting.
   std::vector<std::thread> callers;
+  callers.reserve(30);
   for (int i = 0; i < 30; ++i) {
     callers.emplace_back([i, &address] {
       v1::SubmitResponse submitted;

@@ -67,6 +67,12 @@ size_t CountCpus(const std::vector<Core>& cores) {
   return count;
 }
 
+uint32_t CountShares(uint32_t slots, uint32_t given, uint32_t cpus) {
+  const uint64_t may_use = std::min(given, cpus);
+  const uint64_t shares = (uint64_t{slots} * cpus + may_use - 1) / may_use;
+  return static_cast<uint32_t>(std::min<uint64_t>(shares, UINT32_MAX));
+}
+
 CoresChoice ChooseCores(const std::vector<Core>& cores, const std::set<int>& taken, CoresWish wish) {
   const Shares shares = SharesFor(cores, wish.slots);
   CoresChoice choice;

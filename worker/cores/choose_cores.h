@@ -19,8 +19,13 @@ struct Core {
 // The number of hardware threads of all the cores.
 size_t CountCpus(const std::vector<Core>& cores);
 
+// Returns into how many equal shares the machine's CPUs are divided if each of `slots` gets one, and the worker may use
+// only `given` of the `cpus` that it sees. Some batch systems give CPUs by number only, and confine no job to its own.
+// `slots`, `given` and `cpus` are >= 1; a larger `given` counts as `cpus`.
+uint32_t CountShares(uint32_t slots, uint32_t given, uint32_t cpus);
+
 struct CoresWish {
-  uint32_t slots = 1;  // All slots of the worker; each gets an equal share of the cores. >= 1.
+  uint32_t slots = 1;  // All slots of the worker, or CountShares(); each gets an equal share of the cores. >= 1.
   uint32_t ranks = 1;  // Ranks that start now; 1 to `slots`.
 };
 

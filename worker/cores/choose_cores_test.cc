@@ -34,6 +34,14 @@ std::string Chosen(const std::vector<Core>& cores, const std::set<int>& taken, C
   return text;
 }
 
+TEST(ChooseCoresTest, SharesOfWhatIsGiven) {
+  EXPECT_EQ(CountShares(4, 16, 16), 4u);
+  EXPECT_EQ(CountShares(2, 4, 16), 8u);
+  EXPECT_EQ(CountShares(1, 3, 16), 6u);  // 16 / 6 CPUs: not more than 3.
+  EXPECT_EQ(CountShares(3, 100, 16), 3u);
+  EXPECT_EQ(CountShares(4096, 1, UINT32_MAX), UINT32_MAX);
+}
+
 // Each case is a machine, the CPUs that other ranks have, the worker's slots, the ranks that start, and their CPUs.
 TEST(ChooseCoresTest, Table) {
   struct Case {

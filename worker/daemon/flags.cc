@@ -223,7 +223,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
     worker.slots = 0;  // CheckSlots has checked the text; slots = 0 would be refused later.
   }
   const auto cpus = static_cast<uint32_t>(CountCpus(defaults.cores));
-  worker.launch.threads_per_rank = std::max(1u, cpus / std::max(1u, worker.slots));
+  const uint32_t given = defaults.batch_cpus == 0 ? cpus : defaults.batch_cpus;
+  worker.core_shares = CountShares(std::max(1u, worker.slots), given, cpus);
+  worker.launch.threads_per_rank = std::max(1u, cpus / worker.core_shares);
   if (raw.bind == "cores") worker.cores = defaults.cores;
   worker.launch.rank_binary = Absolute(worker.launch.rank_binary);
   if (worker.launch.mpirun.find('/') == std::string::npos)

@@ -26,6 +26,7 @@ struct FlagDefaults {
   std::string host_name;
   std::string own_folder;   // Folder of the running executable.
   std::vector<Core> cores;  // The cores on which this process may run. Not empty.
+  uint32_t batch_cpus = 0;  // CPUs that a batch system says it gives this process here; 0: none says so.
   // Returns the GPUs that this process may use. It may take seconds, so it is called only if they matter.
   std::function<std::vector<GpuName>()> find_gpus;
 };

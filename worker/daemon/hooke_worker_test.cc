@@ -171,9 +171,11 @@ TEST_F(HookeWorkerTest, Bind) {
 TEST_F(HookeWorkerTest, Describe) {
   Start({"--describe", "--slots", "3", "--mpirun", "/opt/mpirun"});
   EXPECT_EQ(Wait(), 0) << Output();
-  EXPECT_THAT(Output(),
-              ::testing::MatchesRegex("version [0-9.]+\nslots 3\ngpus [^\n]*\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
-                                      "rank-binary /.*/hooke-rank\naddress \ninterface \n(own-address .*\n)*"));
+  EXPECT_THAT(
+      Output(),
+      ::testing::MatchesRegex(
+          "version [0-9.]+\nslots 3\nthreads-per-rank [0-9]+\ngpus [^\n]*\nmpi (openmpi|mpich)\nmpirun /opt/mpirun\n"
+          "rank-binary /.*/hooke-rank\naddress \ninterface \n(own-address .*\n)*"));
   EXPECT_FALSE(fs::exists(folder_ + "/.hooke"));
   Start({"--describe", "--interface", "nope0"});
   EXPECT_EQ(Wait(), 2);
@@ -185,13 +187,26 @@ TEST_F(HookeWorkerTest, GpusOfTheEnvironment) {
   const std::string given = "CUDA_VISIBLE_DEVICES=2,5";
   Start({"--describe"}, given);
   EXPECT_EQ(Wait(), 0);
-  EXPECT_THAT(Output(), HasSubstr("\nslots 2\ngpus 2,5\n"));
+  EXPECT_THAT(Output(), ::testing::AllOf(HasSubstr("\nslots 2\n"), HasSubstr("\ngpus 2,5\n")));
   Start({"--describe", "--slots", "4", "--gpus", "GPU-a"}, given);
   EXPECT_EQ(Wait(), 0);
-  EXPECT_THAT(Output(), HasSubstr("\nslots 4\ngpus GPU-a\n"));
+  EXPECT_THAT(Output(), ::testing::AllOf(HasSubstr("\nslots 4\n"), HasSubstr("\ngpus GPU-a\n")));
   Start({"--describe", "--gpus", "none"}, given);
   EXPECT_EQ(Wait(), 0);
-  EXPECT_THAT(Output(), HasSubstr(absl::StrCat("\nslots ", ReadCores(OwnCpus()).size(), "\ngpus \n")));
+  EXPECT_THAT(Output(), ::testing::AllOf(HasSubstr(absl::StrCat("\nslots ", ReadCores(OwnCpus()).size(), "\n")),
+                                         HasSubstr("\ngpus \n")));
+}
+
+// Slurm may give only some CPUs of a node, but let a job see all. The ranks share those that it gives.
+TEST_F(HookeWorkerTest, CpusOfTheBatchSystem) {
+  Start({"--describe", "--slots", "1"}, "SLURM_CPUS_ON_NODE=1");
+  EXPECT_EQ(Wait(), 0);
+  EXPECT_THAT(Output(), HasSubstr("\nslots 1\nthreads-per-rank 1\n"));
+  for (const std::string more : {"SLURM_CPUS_ON_NODE=100000", "SLURM_CPUS_ON_NODE=x"}) {
+    Start({"--describe", "--slots", "1"}, more);
+    EXPECT_EQ(Wait(), 0);
+    EXPECT_THAT(Output(), HasSubstr(absl::StrCat("\nthreads-per-rank ", OwnCpus().size(), "\n"))) << more;
+  }
 }
 
 // Without --slots, a worker without GPUs has a slot for each core on which it may run.

@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -71,6 +72,8 @@ FlagDefaults Defaults() {
   std::error_code error;
   defaults.own_folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
   defaults.cores = ReadCores(OwnCpus());
+  // Without its plug-ins for affinity or cgroups, Slurm lets all jobs of a node run on all its CPUs.
+  if (!absl::SimpleAtoi(Variable("SLURM_CPUS_ON_NODE"), &defaults.batch_cpus)) defaults.batch_cpus = 0;
   defaults.find_gpus = FindGpus;
   return defaults;
 }
@@ -125,8 +128,8 @@ int Describe(const WorkerFlags& flags) {
     return 2;
   }
   const LaunchOptions& launch = flags.worker.launch;
-  std::cout << "version " << HOOKE_VERSION << "\nslots " << flags.worker.slots << "\ngpus "
-            << absl::StrJoin(flags.worker.gpus, ",") << "\nmpi "
+  std::cout << "version " << HOOKE_VERSION << "\nslots " << flags.worker.slots << "\nthreads-per-rank "
+            << launch.threads_per_rank << "\ngpus " << absl::StrJoin(flags.worker.gpus, ",") << "\nmpi "
             << (launch.flavour == MpiFlavour::kMpich ? "mpich" : "openmpi") << "\nmpirun " << launch.mpirun
             << "\nrank-binary " << launch.rank_binary << "\naddress " << node->address << "\ninterface "
             << absl::StrJoin(node->interfaces, ",") << "\n";

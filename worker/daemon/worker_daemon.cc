@@ -110,7 +110,7 @@ WorkerDaemon::WorkerDaemon(WorkerOptions options, std::unique_ptr<WorkerFolder> 
     : options_(std::move(options)),
       state_folder_(std::move(state_folder)),
       files_(std::move(files)),
-      cores_({options_.cores, options_.slots, options_.cores_file}),
+      cores_({options_.cores, std::max(options_.core_shares, options_.slots), options_.cores_file}),
       gpus_({options_.gpus, options_.slots, options_.gpus_file}),
       idle_since_(SteadyTime()),
       session_(std::make_unique<Session>(MakeSessionOptions(), MakeSessionCallbacks())) {}
