@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""deploy/slurm/worker.sbatch under a real Slurm: a job trains on its workers, they leave before the time limit and come back, scancel leaves nothing."""
+"""deploy/slurm/worker.sbatch under a real Slurm: a job trains on its workers, they leave before the time limit and come back, scancel leaves nothing.
+And a program that srun starts as a group, without a job."""
 
 import os
 import pathlib
@@ -64,6 +65,29 @@ class Pilot(slurm_fixture.SlurmTestCase):
         self.check_nothing_is_left()
         self.assertEqual(self.slurm.job(pilot)["JobState"], "FAILED")
         self.assertIn("hooke-worker is not on the PATH of node slurm-test", self.log(pilot))
+
+
+GROUP = """import hooke.numpy, numpy
+job = hooke.numpy.init()
+print(f"rank {job.rank} of {job.ranks} has {job.all_reduce(numpy.ones(1), 'sum')[0]:g}", flush=True)
+"""
+
+
+class Srun(slurm_fixture.SlurmTestCase):
+    def srun(self, mpi):
+        """Starts a program of the user's own on two tasks of a node. Returns what it printed."""
+        program = self.folder / "group.py"
+        program.write_text(GROUP)
+        environment = {"PYTHONPATH": str(HERE.parents[1] / "python"), "HOOKE_LIBRARY": str(PROGRAMS / "libhooke.so"), "PYTHONDONTWRITEBYTECODE": "1"}
+        return self.slurm.call("srun", "--nodes=1", "--ntasks=2", f"--mpi={mpi}", "sh", "-c", f"/usr/bin/python3 {program} 2>&1 || true", **environment)
+
+    def test_tasks_are_a_group(self):
+        self.assertEqual(sorted(self.srun("pmix").splitlines()), ["rank 0 of 2 has 2", "rank 1 of 2 has 2"])
+
+    def test_tasks_that_do_not_know_of_each_other_are_refused(self):
+        printed = self.srun("none")
+        self.assertEqual(printed.count("SLURM_STEP_NUM_TASKS says that srun started 2 processes"), 2, printed)
+        self.assertNotIn("rank 0", printed)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ def main():
     train = TensorDataset(x, x[:, :4].prod(1, keepdim=True))
     model = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 128), nn.GELU(), nn.Linear(128, 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    # bfloat16 has the range of float32, so nothing needs scaling. The scaler is here for float16.
-    scaler = torch.amp.GradScaler("cpu", enabled=False) if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler(enabled=False)
+    # Float16 needs a scaler, bfloat16 could do without. Before 2.3 torch has none for the CPU.
+    scaler = torch.amp.GradScaler("cpu") if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler(enabled=False)
     loader = DataLoader(train, batch_size=16, shuffle=True, drop_last=True)
 
     for epoch in range(arguments.epochs):

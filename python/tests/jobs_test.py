@@ -120,6 +120,14 @@ class Jobs(unittest.TestCase):
     def test_diloco(self):
         self.check(self.train("diloco", "--samples=2560", "--epochs=1"))
 
+    def test_the_example_in_c(self):
+        program = str(pathlib.Path("worker/api/linear_regression").resolve())
+        with Run(self.home, "--groups=2", "--ranks=2", "--rule=elastic", "--interval=4", "--", program) as run:
+            self.assertEqual(run.end(), 0, run.output())
+            output = run.output()
+        self.assertIn("group 0 rank 0: 2 ranks, 2 groups, rule elastic", output)
+        self.assertIn("group 0 rank 0: center: y = 2.000 x0 -3.000 x1 +1.000", output)
+
     def test_bfloat16(self):
         """A model of bfloat16 in groups, whose center is float32. A group whose rank is killed goes on from the center."""
         command = [sys.executable, "-c", BFLOAT16]

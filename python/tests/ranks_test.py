@@ -104,6 +104,11 @@ class Ranks(unittest.TestCase):
         for scenario in ("collectives", "staged_collectives"):
             self.passes(scenario, "caught 0", "caught 1")
 
+    def test_processes_that_are_no_group_are_refused(self):
+        status, output = run_program([str(HERE / "rank_program.py"), "sgd", ".", "cpu"], 0, RANK="0", WORLD_SIZE="2")
+        self.assertNotEqual(status, 0, output)
+        self.assertIn("WORLD_SIZE says that torchrun started 2 processes: each would train alone.", output)
+
     def test_overflow_on_one_rank_skips_the_step_on_all(self):
         for scenario in ("scaler_skip", "staged_scaler_skip"):
             self.passes(scenario)

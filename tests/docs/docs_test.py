@@ -63,7 +63,9 @@ class Docs(unittest.TestCase):
 
     def test_every_flag_of_hooke_is_in_daemons_md(self):
         page = set(FLAG.findall(section((ROOT / "docs/daemons.md").read_text(), "hooke")))
-        commands = ["up", "submit", "jobs", "watch", "top", "doctor", "logs", "cancel", "forget", "nodes", "drain", "profile", "metrics", "plot", "bench", "export", "export-tensorboard", "version", "completion"]
+        listed = subprocess.run([PROGRAMS / "hooke", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        commands = re.findall(r"^  ([a-z-]+) ", listed[listed.index("Subcommands:") : listed.index("Examples:")], re.MULTILINE)
+        self.assertIn("resume", commands)
         flags = set().union(*(help_flags("hooke", command) for command in commands))
         self.assertEqual(flags - page, set())
 

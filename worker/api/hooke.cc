@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "job/visible_text.h"
 #include "mpi_group/call.h"
@@ -25,6 +26,7 @@
 #include "mpi_group/group.h"
 #include "mpi_group/tensor_list.h"
 #include "proto/worker.pb.h"
+#include "worker/api/launcher.h"
 #include "worker/api/rank_job.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/training/job_training.h"
@@ -42,8 +44,8 @@ namespace {
 
 constexpr char kProgram[] = "hooke";
 constexpr char kStartVariable[] = "HOOKE_START";
-// mpirun and srun set one of these variables for each process that they start: Open MPI, PMI-1 and PMI-2, PMIx.
-constexpr const char* kLauncherVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMIX_RANK"};
+// In a job the worker's --collective-timeout counts.
+constexpr char kTimeoutVariable[] = "HOOKE_COLLECTIVE_TIMEOUT";
 
 std::string& Message() {
   thread_local std::string message;
@@ -76,16 +78,17 @@ hooke_code Guarded(const hooke_job* job, const std::function<absl::Status()>& bo
   return Answer(absl::InternalError(error.what()));
 }
 
-bool HasLauncher() {
-  for (const char* variable : kLauncherVariables) {
-    if (std::getenv(variable) != nullptr) return true;
-  }
-  return false;
-}
-
 // Returns the start of a group outside of any job. mpirun started it, or the user's shell as a single process.
-v1::GroupStart StartWithoutJob() {
+absl::StatusOr<v1::GroupStart> StartWithoutJob() {
   v1::GroupStart start;
+  if (const char* const text = std::getenv(kTimeoutVariable); text != nullptr) {
+    absl::Duration timeout;
+    if (!absl::ParseDuration(text, &timeout) || timeout < absl::Milliseconds(1) || timeout > absl::Hours(24)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kTimeoutVariable, " must be a duration from 1ms to 24h, like 10m, got ", Escaped(text)));
+    }
+    start.set_collective_timeout_seconds(absl::ToDoubleSeconds(timeout));
+  }
   start.set_task(v1::GroupStart::TRAIN);
   start.set_incarnation(1);
   return start;
@@ -95,16 +98,13 @@ absl::StatusOr<std::unique_ptr<RankProcess>> StartProcess() {
   const char* const path = std::getenv(kStartVariable);
   RankProcessOptions options;
   options.program = kProgram;
-  options.mpi = path != nullptr || HasLauncher();
+  options.mpi = path != nullptr || HasMpiLauncher(std::getenv);
   options.quiet = true;
-  v1::GroupStart start = StartWithoutJob();
-  if (path != nullptr) {
-    absl::StatusOr<v1::GroupStart> read = ReadStartFile(path);
-    if (!read.ok()) return read.status();
-    start = *std::move(read);
-    if (!EndWithLauncher()) return absl::CancelledError("the process that started this rank has ended");
-  }
-  return RankProcess::Start(start, std::move(options));
+  absl::StatusOr<v1::GroupStart> start = path == nullptr ? StartWithoutJob() : ReadStartFile(path);
+  if (!start.ok()) return start.status();
+  if (path != nullptr && !EndWithLauncher())
+    return absl::CancelledError("the process that started this rank has ended");
+  return RankProcess::Start(*start, std::move(options));
 }
 
 absl::Status Join(uint32_t api_version, hooke_job** job) {
@@ -122,6 +122,7 @@ absl::Status Join(uint32_t api_version, hooke_job** job) {
   const auto ranks = static_cast<uint32_t>((*process)->group().size());
   v1::GroupStart start = (*process)->start();
   if (std::getenv(kStartVariable) == nullptr) {
+    if (absl::Status status = CheckLauncher(ranks, std::getenv); !status.ok()) return status;
     start.mutable_job()->mutable_groups()->set_count(1);
     start.mutable_job()->mutable_groups()->set_ranks(ranks);
   } else if (absl::Status status = CheckStart(start, static_cast<int>(ranks)); !status.ok()) {

@@ -29,10 +29,20 @@
  * Collective functions. All ranks of the group call them in the same order, with arguments of the same sizes. All other
  * functions but hooke_message say that they are not collective.
  *
- * Errors. A function returns HOOKE_OK or another hooke_code; hooke_message() has the message for people. After
+ * Errors. A function returns HOOKE_OK or another hooke_code; hooke_message() has the message for people. Every function
+ * returns HOOKE_INVALID_ARGUMENT if `job` or another pointer is NULL that may not be, and HOOKE_FAILED_PRECONDITION in
+ * a process that was forked from a rank. Every collective function returns HOOKE_UNAVAILABLE if a rank of the group is
+ * gone, HOOKE_DEADLINE_EXCEEDED if a rank did not come in time, and HOOKE_INVALID_ARGUMENT if a rank called another
+ * function, or gave other sizes. The functions name only their further errors. After
  * HOOKE_INVALID_ARGUMENT and HOOKE_FAILED_PRECONDITION of a function that is not collective, the program may go on.
  * After an error of a collective function the group is lost: call hooke_fail, or end the process with an exit status
- * other than 0. The coordinator then decides whether the group is started again.
+ * other than 0. The coordinator then decides whether the group is started again. Until then the functions of a step
+ * return that error again.
+ *
+ * Time. All ranks call a collective function within 30 s of the first one. If one rank works alone for longer, for
+ * instance on an evaluation or a file, give more time to all: hooke-worker --collective-timeout in a job, the
+ * environment variable HOOKE_COLLECTIVE_TIMEOUT (like 10m) outside of one. While a group starts, its ranks wait for one
+ * another for 5 minutes, or for that time if it is longer.
  *
  * Threads. One thread at a time may call into the library. hooke_gradient_ready may come from another thread than the
  * others, for as long as those calls do not overlap with others.
@@ -86,12 +96,17 @@ typedef enum hooke_code {
   HOOKE_INVALID_ARGUMENT = 3,
   HOOKE_DEADLINE_EXCEEDED = 4, /* A rank or a server did not come in time; the message names it. */
   HOOKE_NOT_FOUND = 5,
+  HOOKE_ALREADY_EXISTS = 6,
+  HOOKE_PERMISSION_DENIED = 7,
   HOOKE_RESOURCE_EXHAUSTED = 8,
   HOOKE_FAILED_PRECONDITION = 9, /* Something must be done first; the message says what. */
   HOOKE_ABORTED = 10,            /* This start of the group has been replaced by a later one. */
+  HOOKE_OUT_OF_RANGE = 11,
+  HOOKE_UNIMPLEMENTED = 12,
   HOOKE_INTERNAL = 13,
-  HOOKE_UNAVAILABLE = 14,
-  HOOKE_DATA_LOSS = 15
+  HOOKE_UNAVAILABLE = 14, /* A rank, a server or the network is gone. */
+  HOOKE_DATA_LOSS = 15,
+  HOOKE_UNAUTHENTICATED = 16 /* The servers do not take the job's credential. */
 } hooke_code;
 
 /* The message of this thread's last failed call, in UTF-8, or "". Valid until the thread's next call. */
@@ -123,13 +138,14 @@ typedef struct hooke_place {
  * HOOKE_START, which the worker sets, names the file that describes this start. Without it the program runs outside of
  * a job. Starts MPI, unless the program runs alone.
  *
- * HOOKE_NOT_FOUND: the file cannot be read. HOOKE_INVALID_ARGUMENT: it has a bad value. HOOKE_FAILED_PRECONDITION:
- * joined before, another api_version, or MPI does not offer what Hooke needs. HOOKE_CANCELLED: the process that started
+ * HOOKE_NOT_FOUND: the file cannot be read. HOOKE_INVALID_ARGUMENT: it, or a variable of the environment, has a bad
+ * value. HOOKE_FAILED_PRECONDITION: joined before, another api_version, MPI does not offer what Hooke needs, or a
+ * launcher such as torchrun has started several processes that are no group. HOOKE_CANCELLED: the process that started
  * this one has ended. If the worker is gone, now or later, the process ends with an error message.
  */
 hooke_code hooke_join(uint32_t api_version, hooke_job** job);
 
-/* Not collective. */
+/* Fills in `*place`. At any time after hooke_join; not collective. It cannot fail otherwise than as all do. */
 hooke_code hooke_get_place(const hooke_job* job, hooke_place* place);
 
 /* What a group had done when its generation ended. */
@@ -196,7 +212,7 @@ typedef struct hooke_tensor {
  * can travel while backward goes on. All parameters come before all buffers.
  *
  * HOOKE_INVALID_ARGUMENT on all ranks: a bad value, or the ranks' lists differ; the message names the first tensor that
- * differs. HOOKE_FAILED_PRECONDITION: registered before.
+ * differs. HOOKE_FAILED_PRECONDITION: registered before. HOOKE_RESOURCE_EXHAUSTED: too little memory.
  */
 hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 
@@ -222,10 +238,12 @@ typedef struct hooke_plan {
  * the number of steps that it has done already in earlier starts. In a later generation it is at least the first step
  * of hooke_earlier_generations.
  *
- * HOOKE_INVALID_ARGUMENT: epochs_done is negative or not finite.
- * HOOKE_FAILED_PRECONDITION: the center has another layout; the message names the first tensor that differs. Or the job
- * needs steps_per_epoch, or has another collectives.aggregation than `allreduce`, or another group's plan differs; the
- * message has both lengths.
+ * HOOKE_INVALID_ARGUMENT: epochs_done is negative or not finite. HOOKE_UNAVAILABLE, HOOKE_DEADLINE_EXCEEDED: a server
+ * did not answer. HOOKE_UNAUTHENTICATED: a server does not take the job's credential. HOOKE_ABORTED: this start of the
+ * group has been replaced by a later one.
+ * HOOKE_FAILED_PRECONDITION: not registered, or begun before. Or the center has another layout; the message names the
+ * first tensor that differs. Or the job needs steps_per_epoch, or has another collectives.aggregation than `allreduce`,
+ * or another group's plan differs; the message has both lengths.
  */
 hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_step);
 
@@ -242,7 +260,8 @@ hooke_code hooke_begin(hooke_job* job, const hooke_plan* plan, uint64_t* first_s
 /*
  * Says that the gradient of tensors[index] is complete in this step; the library may change it from now on. Optional
  * for each tensor: hooke_combine takes the others. Not collective: ranks may call it for different tensors, in any
- * order. HOOKE_FAILED_PRECONDITION: called for this tensor since the last hooke_combine.
+ * order. HOOKE_INVALID_ARGUMENT: there is no such parameter. HOOKE_FAILED_PRECONDITION: called for this tensor since
+ * the last hooke_combine, or training has not begun or has ended.
  */
 hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
 
@@ -257,6 +276,9 @@ hooke_code hooke_gradient_ready(hooke_job* job, size_t index);
  *
  * If gradients are accumulated over several backward passes, the program may combine once after the last one, or after
  * each one. Combining gradients that are equal on all ranks does not change them.
+ *
+ * HOOKE_FAILED_PRECONDITION: training has not begun, or has ended. HOOKE_CANCELLED: the group is to leave (see "A
+ * step").
  */
 hooke_code hooke_combine(hooke_job* job, float loss, float* mean_loss, uint8_t* used);
 
@@ -271,6 +293,8 @@ typedef struct hooke_step {
  * leave this call out and zero the gradients. `*step`, unless NULL, is the number of steps done by the group.
  *
  * HOOKE_INVALID_ARGUMENT: the mean of the losses that the ranks gave is not finite: training has diverged.
+ * HOOKE_FAILED_PRECONDITION: there was no hooke_combine since the last step. HOOKE_ABORTED: this start of the group has
+ * been replaced by a later one. A server that does not answer is no error; the group trains on and tries again later.
  */
 hooke_code hooke_end_step(hooke_job* job, const hooke_step* done, uint64_t* step);
 
@@ -293,7 +317,7 @@ hooke_code hooke_stop(hooke_job* job);
  * changes only in hooke_combine. The program then calls hooke_finish after the step, instead of making more steps. The
  * group's other ranks learn of a hooke_stop in the next hooke_combine. Other groups learn of it after the hooke_finish
  * of the group that stops, within about a second. Groups that have not stopped train on, and nobody waits for those
- * that have.
+ * that have. 0 before hooke_begin.
  */
 hooke_code hooke_stopping(hooke_job* job, int* stopping);
 
@@ -316,7 +340,7 @@ hooke_code hooke_stopping(hooke_job* job, int* stopping);
  * collective; the same on all ranks. Hooke decides by time: about every train.state_seconds (30 by default), or less
  * often if saving takes long. After hooke_begin a state may be due at once. Later ones become due only right after an
  * exchange with the servers, except under the rule `none`. If it is due, each rank calls hooke_save_state before its
- * next hooke_combine.
+ * next hooke_combine. 0 before hooke_begin and after hooke_finish.
  */
 hooke_code hooke_state_due(hooke_job* job, int* due);
 
@@ -333,7 +357,8 @@ hooke_code hooke_save_state(hooke_job* job, const void* state, size_t size);
 /*
  * Gives back the state that this rank saved in an earlier start of the group, and the step after which it did. After
  * hooke_begin; not collective. `*state` is NULL, `*size` 0, and `*step` 0 if there is none. It is valid until
- * hooke_leave. `step` may be NULL. The library does not look into the bytes.
+ * hooke_leave. `step` may be NULL. The library does not look into the bytes. HOOKE_FAILED_PRECONDITION: training has
+ * not begun.
  */
 hooke_code hooke_saved_state(hooke_job* job, const void** state, size_t* size, uint64_t* step);
 
@@ -343,10 +368,14 @@ hooke_code hooke_saved_state(hooke_job* job, const void** state, size_t* size, u
  * Calls `work` while the registered values are the center's; then puts the group's own values back. Collective.
  * Without servers the values are the group's own. If a server is away, `work` is not called, a notice goes to the job's
  * log, and the result is HOOKE_OK. If `work` returns another value than 0, the result is HOOKE_INTERNAL.
+ * HOOKE_FAILED_PRECONDITION: training has not begun, or a step has begun and is not combined.
  */
 hooke_code hooke_with_center(hooke_job* job, int (*work)(void* argument), void* argument);
 
-/* Reports an evaluation of the center to the job; `hooke watch` shows it. Not collective; rank 0's report counts. */
+/*
+ * Reports an evaluation of the center to the job; `hooke watch` shows it. Not collective; rank 0's report counts.
+ * `accuracy` is a fraction, 0 to 1; `loss` is the mean over `samples` samples.
+ */
 hooke_code hooke_evaluated(hooke_job* job, double accuracy, double loss, uint64_t samples);
 
 /* A number under a name: 1 to 64 bytes of visible UTF-8. NaN and infinity are allowed. */
@@ -366,14 +395,21 @@ hooke_code hooke_evaluated_metrics(hooke_job* job, double accuracy, double loss,
 
 typedef enum hooke_reduction { HOOKE_SUM = 0, HOOKE_MEAN = 1, HOOKE_MIN = 2, HOOKE_MAX = 3 } hooke_reduction;
 
-/* Collective. Afterwards every rank has the reduction of all ranks' `count` values, bitwise the same. */
+/*
+ * Each of these is collective, at any time after hooke_join, but not between the first hooke_gradient_ready of a step
+ * and its hooke_combine: HOOKE_FAILED_PRECONDITION. `values` has `count` values of
+ * `type` without gaps, aligned as the type is; it may be NULL if `count` is 0. HOOKE_INVALID_ARGUMENT: there is no such
+ * type, reduction or root; nothing was sent, but the other ranks wait.
+ */
+
+/* Afterwards every rank has the reduction of all ranks' values, bitwise the same. 16-bit values are added in float32
+   and rounded once. The mean of integers is rounded toward 0. */
 hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_type type, hooke_reduction reduction);
-/* Collective. Afterwards every rank has the `count` values of rank `root`. */
+/* Afterwards every rank has the values of rank `root`. */
 hooke_code hooke_broadcast(hooke_job* job, void* values, uint64_t count, hooke_type type, uint32_t root);
-/* Collective. `values` has ranks * count values; rank r has filled in its own, from r * count on. Afterwards every rank
-   has all. */
+/* `values` has ranks * count values; rank r has filled in its own, from r * count on. Afterwards every rank has all. */
 hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_type type);
-/* Collective. Returns after all ranks have called it. */
+/* Returns after all ranks have called it. */
 hooke_code hooke_barrier(hooke_job* job);
 
 /* ---- Reports and the end ---- */
@@ -386,12 +422,17 @@ hooke_code hooke_barrier(hooke_job* job);
  */
 hooke_code hooke_report_metrics(hooke_job* job, const hooke_metric* metrics, size_t count);
 
-/* Sends a text in UTF-8 to the job's log, as one line. Not collective. */
+/* Sends a text in UTF-8 to the job's log, as one line: line ends and control characters become visible ones. Not
+   collective; at any time after hooke_join. */
 hooke_code hooke_notice(hooke_job* job, const char* text);
 
 /*
  * Ends training. Collective, once: a last exchange, which every server must take, and the servers write the center to
  * disk. Afterwards hooke_with_center and the collectives may still be called, but no step.
+ *
+ * HOOKE_FAILED_PRECONDITION: training has not begun, has ended already, or a step is not combined. HOOKE_UNAVAILABLE,
+ * HOOKE_DEADLINE_EXCEEDED: a server did not take the last exchange. HOOKE_ABORTED: this start of the group has been
+ * replaced by a later one.
  */
 hooke_code hooke_finish(hooke_job* job);
 
@@ -409,7 +450,7 @@ hooke_code hooke_leave(hooke_job* job);
  * by hooke_fail with HOOKE_INVALID_ARGUMENT, and the process keeps its exit status. If a collective function has failed
  * before, the code is that error's: an exit after the loss of a rank or a server lets the group start again. `message`
  * is the reason. If it is NULL, the reason names the exit status. Nothing happens if the job was left before without an
- * error, and in a forked process.
+ * error, and in a forked process. HOOKE_RESOURCE_EXHAUSTED: the process has no room for another exit handler.
  */
 hooke_code hooke_leave_at_exit(hooke_job* job, const char* message);
 

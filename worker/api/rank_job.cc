@@ -167,9 +167,10 @@ absl::Status RankJob::CompareTensors(absl::Span<const hooke_tensor> tensors) {
     const size_t at =
         static_cast<size_t>(std::mismatch(own.begin(), own.end(), first.begin(), first.end()).first - own.begin());
     const std::string none = "nothing";
-    outcome = absl::InvalidArgumentError(
-        absl::StrCat("the ranks register different tensors: number ", at, " is ", at < first.size() ? first[at] : none,
-                     " on rank 0 and ", at < own.size() ? own[at] : none, " on rank ", deps_.group->rank()));
+    outcome = absl::InvalidArgumentError(absl::StrCat("the ranks register different tensors: number ", at, " is ",
+                                                      at < first.size() ? first[at] : none, " on rank 0 and ",
+                                                      at < own.size() ? own[at] : none, " on rank ",
+                                                      deps_.group->rank(), "; make the same model on all ranks"));
   }
   absl::Status agreed = AgreeOnOutcome(*deps_.group, outcome);
   return agreed.ok() ? outcome : agreed;
