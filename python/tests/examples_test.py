@@ -64,17 +64,16 @@ class Examples(unittest.TestCase):
             print(f"{name}: {len(changed)} lines", flush=True)
             self.assertLessEqual(len(changed), CHANGED_LINES_MAX, "\n".join(changed))
 
-    def test_run_alone(self):
+    def test_run_alone_and_on_two_ranks(self):
         for name in EXAMPLES:
-            for output in (run(f"{name}_plain"), run(name)):
-                self.assertRegex(output, r"^epoch 0: (accuracy|loss) [0-9.]+\n")
-                self.assertEqual(output.count("\n"), sum(int(flag.split("=")[1]) for flag in EXAMPLES[name] if "epochs" in flag) or 1)
-
-    def test_run_on_two_ranks(self):
-        for name in EXAMPLES:
-            alone, both = (re.findall(r"^(\d+) steps with (\d) ranks$", run(name, ranks, COUNTED), re.MULTILINE) for ranks in (0, 2))
-            steps = int(alone[0][0])
-            self.assertEqual((alone, both), ([(str(steps), "1")], [(str(steps // 2), "2")] * 2), name)
+            epochs = sum(int(flag.split("=")[1]) for flag in EXAMPLES[name] if "epochs" in flag) or 1
+            steps = []
+            for output, ranks in ((run(f"{name}_plain"), 0), (run(name, 0, COUNTED), 1), (run(name, 2, COUNTED), 2)):
+                said = re.findall(r"^epoch \d+: (?:accuracy|loss) [0-9.]+$", output, re.MULTILINE)
+                self.assertEqual(len(said), epochs * max(ranks, 1), output)
+                steps.append(re.findall(r"^(\d+) steps with (\d) ranks$", output, re.MULTILINE))
+            plain, alone, both = steps
+            self.assertEqual((plain, len(alone), both), ([], 1, [(str(int(alone[0][0]) // 2), "2")] * 2), name)
 
 
 if __name__ == "__main__":

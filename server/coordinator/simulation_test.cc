@@ -7,10 +7,12 @@
 #include <spdlog/sinks/null_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "clocks/instant.h"
@@ -258,8 +260,11 @@ class Cluster {
 // job has ended and every slot is free.
 TEST(SimulationTest, HoldsItsInvariantsInEverySchedule) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/simulation");
+  // Sanitizers are ten times as slow, and look for other faults than those of schedules.
+  const char* const wanted = std::getenv("HOOKE_SCHEDULES");
+  const size_t schedules = wanted == nullptr ? 150 : std::stoul(wanted);
   size_t jobs = 0, resizes = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= schedules; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::filesystem::remove_all(folder);
     Cluster cluster(seed, folder);
@@ -270,8 +275,8 @@ TEST(SimulationTest, HoldsItsInvariantsInEverySchedule) {
     if (testing::Test::HasFailure()) break;
   }
   std::filesystem::remove_all(folder);
-  EXPECT_GT(jobs, 500u);
-  EXPECT_GT(resizes, 50u);
+  EXPECT_GT(jobs, 3 * schedules);
+  EXPECT_GT(resizes, schedules / 3);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ HOOKE = pathlib.Path("bin/hooke").resolve()
 SECONDS = 200
 DATA = "/usr/share/datasets/fashion-mnist"
 JOB = f"""name: two-sizes
-model: mlp
+model: small-mlp
 data: {{train: {DATA}/train, test: {DATA}/t10k}}
 train: {{epochs: 2, optimizer: {{name: sgd, learning_rate: 0.1, momentum: 0.9}}}}
 groups:

@@ -44,7 +44,7 @@ class Dashboard(cluster.Cluster):
             cls.hooke("run", "--", "python3", "-c", program, fails=True)
         else:
             # The second one goes on for as long as the pictures take.
-            (cls.folder / "job.yaml").write_text(JOB.replace("epochs: 2", "epochs: 20"))
+            (cls.folder / "job.yaml").write_text(JOB.replace("small-mlp", "mlp").replace("epochs: 2", "epochs: 20"))
             cls.hooke("submit", "job.yaml")
             polling.wait_for("a second job that trains", lambda: "running" in cls.hooke("jobs"), SECONDS, lambda: "")
 
@@ -78,7 +78,7 @@ class Dashboard(cluster.Cluster):
         listed = {job["job_id"]: job for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"]}
         self.assertEqual(by_name.keys(), listed.keys())
         job = by_name["two-sizes-1"]
-        self.assertEqual(job[2:4] + job[7:9], ["succeeded", " 100 %", "mlp, 1 group x 2 ranks, 1 group x 1 rank (batch 32), elastic", "lovelace"])
+        self.assertEqual(job[2:4] + job[7:9], ["succeeded", " 100 %", "small-mlp, 1 group x 2 ranks, 1 group x 1 rank (batch 32), elastic", "lovelace"])
         self.assertEqual(job[6], f"{100 * listed['two-sizes-1']['center']['accuracy']:.2f} %")
 
     def test_charts_have_the_values_of_the_history(self):
@@ -95,7 +95,7 @@ class Dashboard(cluster.Cluster):
             self.assertRegex(section, r"<canvas[^>]* height=\"\d{3}")
         groups = [row for row in self.rows(dom) if row and row[0].startswith("group ") and len(row) == 12]
         self.assertEqual([row[:4] for row in groups], [[f"group {n}", "finished", "worker-1 (local)", "1"] for n in range(2)])
-        self.assertIn("job submitted: mlp, 1 group x 2 ranks, 1 group x 1 rank (batch 32)", html.unescape(dom))
+        self.assertIn("job submitted: small-mlp, 1 group x 2 ranks, 1 group x 1 rank (batch 32)", html.unescape(dom))
 
     def test_charts_draw_all_points_of_the_csv(self):
         driver = self.open("#/jobs/two-sizes-1")
@@ -271,7 +271,7 @@ class Dashboard(cluster.Cluster):
     def test_submits_a_job_file(self):
         before = self.jobs()
         driver = self.open("#/submit")
-        faulty = JOB.replace("model: mlp", f"modle: {json.dumps(SCRIPT)}").replace("epochs: 2", f"epochs: {json.dumps(SCRIPT)}")
+        faulty = JOB.replace("model: small-mlp", f"modle: {json.dumps(SCRIPT)}").replace("epochs: 2", f"epochs: {json.dumps(SCRIPT)}")
         self.type_job(driver, faulty)
         driver.execute_script("document.getElementById('submit').click()")
         faults = "return [...document.querySelectorAll('#faults .fault')].map((f) => [Number(f.dataset.line), f.textContent])"
@@ -562,7 +562,7 @@ def take_pictures(folder):
         Dashboard.setUpClass()
         driver = browser.start(Dashboard.folder)
         driver.get(f"http://{Dashboard.address}/#/")
-        faulty = JOB.replace("model: mlp", "modle: mlp").replace("epochs: 2", "epochs: many")
+        faulty = JOB.replace("model: small-mlp", "modle: mlp").replace("epochs: 2", "epochs: many")
         for scheme in ("light", "dark"):
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
             for name, page, ready, height in (

@@ -165,7 +165,7 @@ class Texts(cluster.Cluster):
         driver = self.watch("#/submit")
         self.wait_for(driver, "the page", "return document.getElementById('job')")
         file = self.folder / SCRIPT.replace("/", "")
-        faulty = JOB.replace("model: mlp", f"{json.dumps(SCRIPT)}: 1\nmodel: {json.dumps(SCRIPT)}").replace("name: two-sizes", f"name: {json.dumps(SCRIPT)}\nowner: {json.dumps(SCRIPT)}")
+        faulty = JOB.replace("model: small-mlp", f"{json.dumps(SCRIPT)}: 1\nmodel: {json.dumps(SCRIPT)}").replace("name: two-sizes", f"name: {json.dumps(SCRIPT)}\nowner: {json.dumps(SCRIPT)}")
         file.write_text(faulty)
         driver.find_element("id", "file").send_keys(str(file))
         self.wait_for(driver, "the file's text", "return document.getElementById('job').value.includes('<script>')")
@@ -181,7 +181,7 @@ class Texts(cluster.Cluster):
     def test_what_the_programs_refuse(self):
         """Names have no markup: of jobs, owners, sites and workers. The next test has them on the pages all the same."""
         for key in ("name", "owner", "model", "groups: {site"):
-            (self.folder / "refused.yaml").write_text(JOB.replace("name: two-sizes\n", "" if key == "name" else "name: a\n").replace("model: mlp\n", "" if key == "model" else "model: mlp\n").split("groups:")[0] + f"{key}: {json.dumps(SCRIPT)}{'}' if '{' in key else ''}\n")
+            (self.folder / "refused.yaml").write_text(JOB.replace("name: two-sizes\n", "" if key == "name" else "name: a\n").replace("model: small-mlp\n", "" if key == "model" else "model: small-mlp\n").split("groups:")[0] + f"{key}: {json.dumps(SCRIPT)}{'}' if '{' in key else ''}\n")
             said = subprocess.run([HOOKE, "submit", "refused.yaml"], env=self.environment, capture_output=True, text=True, timeout=SECONDS, cwd=self.folder)
             self.assertNotEqual(said.returncode, 0)
             self.assertRegex(said.stderr, r"refused\.yaml:\d+: .* is not (a name|an owner's name|known|a site's name)")
