@@ -376,6 +376,17 @@ def says(job, pattern):
         raise
 
 
+def moves(_):
+    """Rank 1 moves its model after wrap, and rank 0 does not."""
+    job = hooke.init()
+    model, optimizer = small(job)
+    step(model, optimizer)
+    if job.rank == 1:
+        model.double().float()
+    with says(job, "was moved after wrap" if job.rank else "combining the gradients: .*rank 1"):
+        step(model, optimizer)
+
+
 def other_models(_):
     job = hooke.init()
     model = nn.Linear(3, 3 + job.rank)

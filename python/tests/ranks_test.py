@@ -167,6 +167,9 @@ class Ranks(unittest.TestCase):
     def test_collective_that_one_rank_leaves_out_is_named(self):
         self.fails("skips", "said 0", "said 1")
 
+    def test_misuse_on_one_rank_ends_both(self):
+        self.fails("moves", "said 0", "said 1", "hooke: rank 1: FAILED_PRECONDITION: hooke.Error: parameter 0.weight was moved after wrap()")
+
     def test_rank_that_ends_early_is_named(self):
         self.fails("ends_early", "combining the gradients: ", "hooke: rank 1: INVALID_ARGUMENT: leaving the job: ", "all ranks must call the same operations")
 

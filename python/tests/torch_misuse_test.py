@@ -62,6 +62,15 @@ class Misuse(unittest.TestCase):
                     model.bias.sum().backward() if begun else model(inputs(0))
                     optimizer.step()
 
+    def test_buffer_moved_after_wrap(self):
+        _, _, model, optimizer = wrapped()
+        train(model, optimizer, 1)
+        loss = model(inputs(0)).sum()
+        model[1].running_mean = model[1].running_mean.double()
+        with self.expect("buffer 1.running_mean was moved or has another type"):
+            loss.backward()
+            optimizer.step()
+
     def test_parameter_of_another_type(self):
         model = make_model()
         model[3].double()
