@@ -370,6 +370,9 @@ std::vector<JobKey> CollectivesKeys() {
           Number("collectives.bucket_mib", FromTo(0.001, 4096), "4",
                  "A bucket closes when it holds so many MiB. The last one leaves after backward: of a smaller model "
                  "that is all.")),
+      Unused(0, Number("collectives.timeout_seconds", FromTo(1, 86400), "(the workers' `--collective-timeout`)",
+                       "How long ranks wait for one that does not come to a collective. Then their group ends, and is "
+                       "started again.")),
       Text(KeyType::kJsonFile, "collectives.tuning", "(none)",
            "How algorithms are chosen on this cluster: a file that `hooke bench tune` wrote. It is sent with the job."),
   };

@@ -32,6 +32,17 @@ while job.step < 20:
     job.end_step()
 job.finish()
 """
+# Rank 1 comes to no collective.
+LATE = """
+import signal, sys
+sys.dont_write_bytecode = True
+import numpy, hooke.numpy as h
+job = h.init()
+job.register({"w": numpy.zeros(3, dtype=numpy.float32)})
+while job.rank == 1:
+    signal.pause()
+job.barrier()
+"""
 
 
 def command(*words, **more):
@@ -65,6 +76,13 @@ class Jobs(unittest.TestCase):
         self.assertEqual(said["bytes"], path.stat().st_size)
         self.raises(hooke.Code.UNKNOWN, str(path), lambda: hooke.export(job, path))
         hooke.export(job, path, force=True)
+
+    def test_ranks_wait_as_long_as_the_job_says(self):
+        wanted = {"environment": {"PYTHONPATH": str(PACKAGE)}, "groups": {"ranks": 2}, "collectives": {"timeout_seconds": 1.5}}
+        job = hooke.submit(command(sys.executable, "-c", LATE, **wanted))
+        with contextlib.closing(hooke.logs(job, follow=True)) as lines:
+            self.assertTrue(any("DEADLINE_EXCEEDED" in line and "(deadline 1.5s)" in line for line in lines))
+        hooke.cancel(job)
 
     def test_files_reach_the_group(self):
         os.makedirs("brought", exist_ok=True)

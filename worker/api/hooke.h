@@ -40,7 +40,7 @@
  * return that error again.
  *
  * Time. All ranks call a collective function within 30 s of the first one. If one rank works alone for longer, for
- * instance on an evaluation or a file, give more time to all: hooke-worker --collective-timeout in a job, the
+ * instance on an evaluation or a file, give more time to all: collectives.timeout_seconds of the job, the
  * environment variable HOOKE_COLLECTIVE_TIMEOUT (like 10m) outside of one. While a group starts, its ranks wait for one
  * another for 5 minutes, or for that time if it is longer.
  *

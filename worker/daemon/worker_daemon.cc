@@ -229,7 +229,9 @@ void WorkerDaemon::StartGroup(const v1::StartGroupCommand& start) {
 }
 
 std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
-  start.mutable_group()->set_collective_timeout_seconds(absl::ToDoubleSeconds(options_.collective_timeout));
+  const double wanted = start.group().job().collectives().timeout_seconds();
+  const absl::Duration timeout = wanted > 0 ? absl::Seconds(wanted) : options_.collective_timeout;
+  start.mutable_group()->set_collective_timeout_seconds(absl::ToDoubleSeconds(timeout));
   start.mutable_group()->set_exchange_timeout_seconds(absl::ToDoubleSeconds(options_.exchange_timeout));
   start.mutable_group()->set_job_credential(options_.token.ForJob(start.group().job_id()).secret);
   start.mutable_group()->clear_addresses();
@@ -250,6 +252,8 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.fetch.coordinator = options_.coordinator;
   run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;
+  // The ranks' own collectives fail first.
+  run.watch.give_up_after = std::max(run.watch.give_up_after, timeout + run.watch.silent_after);
   run.contact = [this] { return session_->Contact(); };
   run.leave_within = options_.leave_within;
   run.stop_grace = options_.stop_grace;
