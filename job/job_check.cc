@@ -142,6 +142,19 @@ std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::
                   relation);
 }
 
+// What a site asks of Slurm is only for groups that are bound to the site.
+std::optional<JobProblem> CheckSlurmSites(const v1::JobSpec& job) {
+  const std::vector<v1::GroupKind> kinds = KindsOf(job);
+  for (const auto& [site, slurm] : job.slurm()) {
+    if (absl::c_any_of(kinds, [&site = site](const v1::GroupKind& kind) { return kind.site() == site; })) continue;
+    return JobProblem{
+        "sites",
+        absl::StrCat("no group is at site ", site, ", so nothing would be asked of Slurm: set groups.site: ", site),
+        {"sites", "groups", "groups.site"}};
+  }
+  return std::nullopt;
+}
+
 std::optional<JobProblem> CheckRelation(const JobRelation& relation, const v1::JobSpec& job) {
   const JobKey& key = *FindJobKey(relation.key);
   if (!Uses(key, job) || !Applies(key, job)) return std::nullopt;
@@ -238,6 +251,7 @@ std::vector<JobProblem> CheckJob(const v1::JobSpec& job) {
   for (const JobKey& key : JobKeys()) add(CheckValue(key, job));
   for (JobProblem& problem : CheckKinds(job)) add(std::move(problem));
   for (const JobRelation& relation : JobRelations()) add(CheckRelation(relation, job));
+  add(CheckSlurmSites(job));
   return problems.empty() ? CheckLimits(job) : problems;
 }
 

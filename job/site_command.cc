@@ -65,7 +65,7 @@ absl::Status CheckSlurm(const v1::SlurmSpec& slurm) {
     return absl::InvalidArgumentError(
         absl::StrCat("slurm: time ", Quoted(time), " is not a time; write minutes, h:mm:ss or days-hh:mm:ss"));
   }
-  if (!slurm.constraint().empty() && !IsWordOf(slurm.constraint(), 256, "._,&|*()[]-")) {
+  if (!slurm.constraint().empty() && !IsWordOf(slurm.constraint(), 256, "._,:=+!&|*()[]-")) {
     return absl::InvalidArgumentError(
         absl::StrCat("slurm: constraint ", Quoted(slurm.constraint()), " is not a constraint"));
   }

@@ -107,7 +107,7 @@ TEST(SiteCommandTest, WhatIsAskedOfSlurmIsChecked) {
   slurm.set_account("physics-2");
   slurm.set_qos("high");
   slurm.set_time("1-00:00:00");
-  slurm.set_constraint("(ib|opa)&rack[1-4]*2");
+  slurm.set_constraint("(ib|opa)&rack[1-4]*2&GPU_MEM:16GB");
   slurm.set_cpus_per_task(1024);
   slurm.set_memory_per_cpu("500M");
   EXPECT_TRUE(CheckSites(job).ok()) << CheckSites(job);

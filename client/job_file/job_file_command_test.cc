@@ -191,7 +191,8 @@ TEST(JobFileCommandTest, ReadsItsSites) {
 
 // A site's key `slurm` is allowed with a command and without one. Its other keys need a command.
 TEST(JobFileCommandTest, ReadsWhatASiteAsksOfSlurm) {
-  const std::string site = "sites:\n  hpc: {slurm: {partition: long, time: '8:00:00', cpus_per_task: 2}}\n";
+  const std::string slurm_of_site = "sites:\n  hpc: {slurm: {partition: long, time: '8:00:00', cpus_per_task: 2}}\n";
+  const std::string site = absl::StrCat("groups: {site: hpc}\n", slurm_of_site);
   const std::string model = "name: own\nmodel: mlp\ndata: {train: /a, test: /b}\n";
   for (const std::string& text : {absl::StrCat("name: own\ncommand: [python3]\n", site), absl::StrCat(model, site)}) {
     const absl::StatusOr<LocalJobFile> file = ParseJobFile(text, "job.yaml", "/jobs");
@@ -203,6 +204,8 @@ TEST(JobFileCommandTest, ReadsWhatASiteAsksOfSlurm) {
     EXPECT_EQ(slurm.time(), "8:00:00");
     EXPECT_EQ(slurm.cpus_per_task(), 2u);
   }
+  EXPECT_THAT(ErrorOf(absl::StrCat(model, slurm_of_site)),
+              testing::HasSubstr("sites: no group is at site hpc, so nothing would be asked of Slurm"));
   EXPECT_THAT(
       ErrorOf(absl::StrCat(model, "sites: {hpc: {interpreter: /opt/python3}}\n")),
       testing::HasSubstr("job.yaml:4: sites: only slurm means anything without command: remove the other keys"));

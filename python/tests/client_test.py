@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -62,7 +63,8 @@ class Jobs(unittest.TestCase):
 
     def test_from_a_dictionary_to_the_trained_model(self):
         environment = {"PYTHONPATH": str(PACKAGE)}
-        job = hooke.submit(command(sys.executable, "-c", TRAINS, environment=environment, averaging={"rule": "average", "interval": 4}))
+        wanted = {"averaging": {"rule": "average", "interval": 4}, "groups": {"ranks": 2}}
+        job = hooke.submit(command(sys.executable, "-c", TRAINS, environment=environment, **wanted))
         statuses = list(hooke.watch(job))
         self.assertEqual(statuses[-1]["state"], "succeeded", statuses[-1]["reason"])
         self.assertEqual(statuses[-1]["groups"][0]["progress"]["step"], 20)
@@ -70,6 +72,9 @@ class Jobs(unittest.TestCase):
         self.assertIn(job, [each["job_id"] for each in hooke.jobs()])
         self.assertEqual(hooke.status(job)["state"], "succeeded")
         self.assertTrue(list(hooke.logs(job))[-1].endswith("coordinator job succeeded: all groups have finished"))
+        profile = subprocess.run([os.environ["HOOKE_PROGRAM"], "profile", job], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn(f"{job}: 2 ranks of 1 group", profile)
+        self.assertRegex(profile, r"all-reduce +64 B-128 B +40 ")  # 20 steps of two ranks.
         path = self.folder / "model.safetensors"
         said = hooke.export(job, path)
         self.assertEqual((said["path"], said["tensors"], said["values"]), (str(path), 1, 4))

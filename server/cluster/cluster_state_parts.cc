@@ -45,6 +45,7 @@ FreeWorker ClusterState::WholeWorker(const Worker& worker) {
                       worker.address, worker.mpi};
   whole.only_job = worker.only_job;
   whole.gpus = worker.gpus;
+  whole.version = worker.version;
   return whole;
 }
 

@@ -74,7 +74,7 @@ void ClusterState::Place(Instant now) {
     if (placement.lacks_slots) hindered.emplace_back(&group, one.job);
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
-      if (group.due && !sites_.empty()) absl::StrAppend(&one.reason, SiteText(*one.job, one.group, now));
+      if (group.due) absl::StrAppend(&one.reason, SiteText(*one.job, one.group, now));
     } else {
       Start(*one.job, one.job->record.groups[one.group], placement, now);
     }

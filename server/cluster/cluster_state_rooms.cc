@@ -22,7 +22,7 @@ namespace {
 std::string TextOf(const FreeWorker& worker) {
   std::string text = absl::StrCat(worker.name, " ", worker.site, " ", worker.slots, " ", worker.free, " ",
                                   worker.allows_commands, " ", worker.address, " ", worker.mpi, " ", worker.drained,
-                                  " ", worker.avoided, " ", worker.only_job, " ", worker.gpus);
+                                  " ", worker.avoided, " ", worker.only_job, " ", worker.gpus, " ", worker.version);
   std::vector<std::string> occupants;
   for (const Occupant& one : worker.occupants) {
     occupants.push_back(

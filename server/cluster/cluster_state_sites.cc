@@ -92,13 +92,19 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
       own_workers[worker.only_job].push_back(&worker);
   }
   ServerChoices choices;
-  for (Job* job : UnfinishedInOrder()) {
+  const std::vector<Job*> jobs = UnfinishedInOrder();
+  Quotas quotas = QuotasOf(jobs);
+  for (Job* job : jobs) {
     if (response.jobs_size() == kJobsMax) break;
     v1::SiteJob shown;
-    // While no group can start, nodes would be of no use. A group that waits for its next try (retry_at) is shown,
-    // because the try needs nodes.
+    // While no group can start, nodes would be of no use. That holds for groups beyond their owner's quota, too. A
+    // group that waits for its next try (retry_at) is shown, because the try needs nodes.
     for (const WaitingGroup& group : TallyOf(*job).waiting) {
-      if (group.site == site && !job->record.generations.wanted.has_value()) shown.add_waiting_ranks(group.ranks);
+      if (group.site != site || job->record.generations.wanted.has_value()) continue;
+      const auto quota = quotas.find(group.owner);
+      if (quota != quotas.end() && quota->second.used + group.ranks > quota->second.limit) continue;
+      if (quota != quotas.end()) quota->second.used += group.ranks;
+      shown.add_waiting_ranks(group.ranks);
     }
     if (!shown.waiting_ranks().empty() && !WhyNotYet(*job, choices, now).empty()) shown.clear_waiting_ranks();
     const auto own = own_workers.find(job->record.job_id);
@@ -122,10 +128,13 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
 }
 
 std::string ClusterState::SiteText(const Job& job, uint32_t group, Instant now) const {
-  if (sites_.empty()) return "";
+  const auto& slurm = job.record.spec.slurm();
+  if (sites_.empty() && slurm.empty()) return "";
   const std::string site = KindOf(job.record.spec, group).site();
   const auto agent = sites_.find(site);
-  if (agent == sites_.end()) return "";
+  if (agent == sites_.end()) {
+    return slurm.count(site) == 0 ? "" : absl::StrCat("; no hooke-worker --slurm --site ", site, " has come yet");
+  }
   const absl::Duration silent = now.steady - agent->second.last_heard.steady;
   if (silent >= kAgentLease) {
     return absl::StrCat("; the process that gets workers for ", site, " was last heard ",

@@ -99,8 +99,10 @@ absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::s
     for (v1::GroupKind& kind : *groups.mutable_kinds()) {
       if (!site.empty() && kind.site() != site) continue;
       if (found != nullptr) {
-        return absl::NotFoundError(absl::StrCat("the job has several kinds of groups", site.empty() ? "" : " at site ",
-                                                site, "; name the site of one: ", SitesText(job)));
+        return absl::NotFoundError(
+            site.empty() ? absl::StrCat("the job has several kinds of groups; name the site of one: ", SitesText(job))
+                         : absl::StrCat("the job has several kinds of groups at site ", site,
+                                        ", and a number alone does not say of which: submit the job anew"));
       }
       found = &kind;
     }

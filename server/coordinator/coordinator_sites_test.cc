@@ -83,6 +83,30 @@ TEST_F(CoordinatorSitesTest, TheAgentLearnsWhatWaits) {
   EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("the process that gets workers for hpc was last heard 2m ago"));
 }
 
+// Nodes would wait idle for groups that their owner's quota holds back.
+TEST_F(CoordinatorSitesTest, NoNodesBeyondAQuota) {
+  settings_.cluster.owner_slots = *ParseOwnerSlots("5");
+  Restart();
+  Heartbeat("b:1");
+  ASSERT_TRUE(Ask(Request()).ok());
+  const std::string first = SubmitMixed(3, 1);
+  const std::string second = SubmitMixed(3, 1);
+  const absl::StatusOr<v1::SiteHeartbeatResponse> answer = Ask(Request());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  ASSERT_EQ(answer->jobs_size(), 1);
+  EXPECT_EQ(answer->jobs(0).job_id(), first);
+  EXPECT_THAT(answer->jobs(0).waiting_ranks(), ElementsAre(3));
+}
+
+// A job that asks something of Slurm says so if no agent of its site has come.
+TEST_F(CoordinatorSitesTest, AMissingAgentIsNamed) {
+  Heartbeat("b:1");
+  const std::string id = SubmitMixed(4, 1);
+  Pass(absl::Seconds(2), {});
+  EXPECT_THAT(Status(id).groups(0).reason(), testing::EndsWith("; no hooke-worker --slurm --site hpc has come yet"));
+  EXPECT_THAT(Status(id).groups(1).reason(), Not(HasSubstr("slurm")));
+}
+
 // A worker of one job gets its groups and no others. The agent sees its slots, and learns which jobs have ended.
 TEST_F(CoordinatorSitesTest, AWorkerOfOneJob) {
   Heartbeat("b:1");

@@ -322,13 +322,13 @@ std::string OverQuota(const WaitingGroup& group, Quotas& quotas, std::set<std::s
 }  // namespace
 
 std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers) {
-  using SiteAndLibrary = std::pair<std::string, std::string>;
+  using Programs = std::tuple<std::string, std::string, std::string>;  // Site, MPI library, version of Hooke.
   using ByAddress = std::map<std::string, const FreeWorker*>;
-  std::map<SiteAndLibrary, ByAddress> sets;
+  std::map<Programs, ByAddress> sets;
   const auto size = [](const FreeWorker* worker) { return std::make_tuple(worker->free, worker->slots); };
   for (const FreeWorker* worker : workers) {
     if (worker->address.empty()) continue;
-    const FreeWorker*& at = sets[{worker->site, worker->mpi}][worker->address];
+    const FreeWorker*& at = sets[{worker->site, worker->mpi, worker->version}][worker->address];
     if (at == nullptr || size(worker) > size(at)) at = worker;
   }
   std::vector<WorkerSet> lists;

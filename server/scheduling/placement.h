@@ -40,6 +40,7 @@ struct FreeWorker {
   bool avoided = false;       // It gets a group only if no other worker has room for the group.
   std::string only_job = {};  // It gets only groups of this job; empty: of any job.
   uint32_t gpus = 0;          // They are divided equally among its slots.
+  std::string version = {};   // Of Hooke. The ranks of a group send one another what only one version knows.
 };
 
 struct WaitingGroup {
@@ -84,9 +85,9 @@ class Rooms;  // server/scheduling/room.h
 // If a worker has room for all ranks of a group, the group goes to one worker. It is the one with the fewest free slots
 // that are enough (best fit; ties by name). Otherwise it goes to several workers of one site, which together take all
 // its ranks. It takes as few workers as possible and spreads its ranks over them as evenly as their slots allow. The
-// worker with the most ranks leads. Workers can share a group if they have the same MPI library and different
-// addresses. MPI tells nodes apart by their addresses. An avoided worker is taken only if the others have no room, and
-// so is one that the group does not want.
+// worker with the most ranks leads. Workers can share a group if they have the same MPI library, the same version of
+// Hooke and different addresses. MPI tells nodes apart by their addresses. An avoided worker is taken only if the
+// others have no room, and so is one that the group does not want.
 //
 // Backfill: a group may start although groups ahead of it wait. Nobody knows how long it will run, so it must not take
 // a slot that a group ahead may need first. A group that must wait therefore keeps later groups off some workers. These
@@ -107,7 +108,7 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::ve
 // Workers that can run a group together. The pointers are the caller's.
 using WorkerSet = std::vector<const FreeWorker*>;
 
-// Returns one set of workers for each site and MPI library, in order of site and library. All workers of a set have
+// Returns one set of workers for each site, MPI library and version of Hooke, in this order. All workers of a set have
 // different addresses. Of several workers at an address, only the one with the most free slots is in a set. A worker
 // without an address is in none.
 std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers);

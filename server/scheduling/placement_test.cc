@@ -33,6 +33,11 @@ FreeWorker Node(const char* name, uint32_t slots, uint32_t free, const char* sit
   return {name, site, slots, free, false, absl::StrCat("10.0.0.", name), mpi};
 }
 
+FreeWorker Version(const char* version, FreeWorker worker) {
+  worker.version = version;
+  return worker;
+}
+
 FreeWorker At(const char* address, FreeWorker worker) {
   worker.address = address;
   return worker;
@@ -152,6 +157,11 @@ const Case kCases[] = {
     {"not over two MPI libraries",
      {Group("a-1", 0, 4)},
      {Node("1", 2, 2), Node("2", 2, 2, "hpc", "mpich")},
+     {""},
+     {"needs 4 slots; the largest worker that could run it, 1, has 2"}},
+    {"not over two versions of Hooke",
+     {Group("a-1", 0, 4)},
+     {Version("0.1.0", Node("1", 2, 2)), Version("0.2.0", Node("2", 2, 2)), Version("0.1.0", Node("3", 1, 1))},
      {""},
      {"needs 4 slots; the largest worker that could run it, 1, has 2"}},
     {"two workers of one node do not count as two nodes",

@@ -26,6 +26,7 @@
 #include "mpi_group/sockets/host_addresses.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "wire/cluster_token.h"
+#include "wire/host_port.h"
 #include "worker/cores/machine_cores.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/node_address.h"
@@ -179,6 +180,10 @@ int RunSlurmSite(const WorkerFlags& flags, ClusterToken token, const sigset_t& s
       logger->error("{}", std::string(allowed.message()));
       return 2;
     }
+  }
+  if (const absl::StatusOr<HostPort> at = ParseHostPort(flags.worker.coordinator); at.ok() && at->IsLoopback()) {
+    logger->warn("--coordinator {}: workers on other nodes do not reach it; name an address of this network",
+                 flags.worker.coordinator);
   }
   options.token = std::move(token);
   options.environment = Environment();

@@ -161,6 +161,11 @@ void BatchPlan::Serve(const v1::SiteJob& job, absl::Duration now, Actions& actio
       continue;
     }
     if (failed_now || (failure != failures_.end() && now < failure->second.again_at)) continue;
+    if (ranks > options_.ranks_max) {
+      full_[job.job_id()] = absl::StrCat("a group of ", ranks, " ranks can never start here: the site may have ",
+                                         options_.ranks_max, " in Slurm (--slurm-ranks)");
+      continue;
+    }
     if (in_slurm + ranks > options_.ranks_max) {
       full_[job.job_id()] = absl::StrCat("this site has ", in_slurm, " ranks in Slurm, and may have ",
                                          options_.ranks_max, " (--slurm-ranks)");

@@ -402,6 +402,12 @@ TEST_F(BatchPlanTest, TheSiteHasALimit) {
             "this site has 16 ranks in Slurm, and may have 16 (--slurm-ranks); Slurm job 1 waits: Priority");
 }
 
+TEST_F(BatchPlanTest, AGroupMayBeLargerThanTheLimit) {
+  Wait("a-1", {17});
+  EXPECT_THAT(Turn(), IsEmpty());
+  EXPECT_EQ(Note("a-1"), "a group of 17 ranks can never start here: the site may have 16 in Slurm (--slurm-ranks)");
+}
+
 // A batch job that Slurm requeues keeps its number, and starts other workers.
 TEST_F(BatchPlanTest, ARequeuedBatchJobServesAgain) {
   Wait("a-1", {2});

@@ -105,6 +105,7 @@ absl::Status CheckSbatchFlags(const std::vector<std::string>& flags) {
   constexpr std::pair<const char*, const char*> kRefused[] = {
       {"--array", "each batch job must be one job"},
       {"--clusters", "squeue and scancel would look at another cluster"},
+      {"--output", "the agent reads the batch job's log"},
       {"--quiet", "sbatch would not print the batch job's number"},
       {"--test-only", "nothing would be submitted"},
       {"--wait", "sbatch would end only with the batch job"},

@@ -67,8 +67,8 @@ TEST(SlurmCommandsTest, TheEnvironmentHidesNothing) {
 
 TEST(SlurmCommandsTest, SomeFlagsOfSbatchAreRefused) {
   EXPECT_TRUE(CheckSbatchFlags({"--mem=4G", "--hold", "--wait-all-nodes=1", "--cluster-constraint=a"}).ok());
-  for (const char* flag :
-       {"--array=0-3", "--arr=0-3", "--clusters=b", "--cluster=b", "--wait", "--quiet", "--test-only", "--wrap=true"}) {
+  for (const char* flag : {"--array=0-3", "--arr=0-3", "--clusters=b", "--cluster=b", "--wait", "--quiet",
+                           "--test-only", "--wrap=true", "--output=/a"}) {
     EXPECT_EQ(CheckSbatchFlags({"--mem=4G", flag}).code(), absl::StatusCode::kInvalidArgument) << flag;
   }
   EXPECT_EQ(CheckSbatchFlags({"--array=0-3"}).message(),

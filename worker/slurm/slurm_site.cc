@@ -35,6 +35,17 @@ std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
   return OpenChannel(options.facts.coordinator, arguments, options.token.ForCalls());
 }
 
+// Returns whether a folder of the environment's PATH has the program.
+bool IsOnPath(absl::string_view program, const std::vector<std::string>& environment) {
+  for (absl::string_view variable : environment) {
+    if (!absl::ConsumePrefix(&variable, "PATH=")) continue;
+    for (const absl::string_view folder : absl::StrSplit(variable, ':')) {
+      if (access(absl::StrCat(folder, "/", program).c_str(), X_OK) == 0) return true;
+    }
+  }
+  return false;
+}
+
 absl::Duration Now() { return SteadyTime() - absl::UnixEpoch(); }
 
 bool HasEnded(const BatchPlan::Lost& lost) {
@@ -54,6 +65,11 @@ absl::StatusOr<std::unique_ptr<SlurmSite>> SlurmSite::Start(SlurmSiteOptions opt
   }
   if (absl::Status flags = CheckSbatchFlags(options.facts.sbatch_flags); !flags.ok()) return flags;
   options.environment = SlurmEnvironment(std::move(options.environment));
+  for (const char* program : {"sbatch", "squeue", "scancel"}) {
+    if (IsOnPath(program, options.environment)) continue;
+    return absl::NotFoundError(absl::StrCat("--slurm: there is no program ", program,
+                                            " on the PATH: run this on a node from which jobs can be submitted"));
+  }
   std::error_code error;
   std::filesystem::create_directories(options.facts.folder, error);
   if (error) return absl::InternalError(absl::StrCat("--state-dir ", options.facts.folder, ": ", error.message()));

@@ -144,6 +144,7 @@ class SlurmSiteTest : public testing::Test {
     Write("bin/" + name, absl::StrCat("#!/bin/sh\n", script, "\n"));
     fs::permissions(absl::StrCat(folder_, "/bin/", name), fs::perms::owner_all);
   }
+  void Remove(const std::string& program) const { fs::remove(absl::StrCat(folder_, "/bin/", program)); }
   void Start() {
     absl::StatusOr<std::unique_ptr<SlurmSite>> site = SlurmSite::Start(options_);
     ASSERT_TRUE(site.ok()) << site.status();
@@ -258,6 +259,13 @@ TEST_F(SlurmSiteTest, BadOptionsAreRefused) {
   EXPECT_EQ(SlurmSite::Start(options_).status().code(), absl::StatusCode::kInvalidArgument);
   options_.facts.script = folder_ + "/none";
   EXPECT_EQ(SlurmSite::Start(options_).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(SlurmSiteTest, ProgramsOfSlurmMustBeThere) {
+  options_.environment = {absl::StrCat("PATH=/nowhere:", folder_, "/bin")};
+  Remove("scancel");
+  EXPECT_EQ(SlurmSite::Start(options_).status().message(),
+            "--slurm: there is no program scancel on the PATH: run this on a node from which jobs can be submitted");
 }
 
 }  // namespace
