@@ -142,7 +142,7 @@ std::string CheckNeed(const JobRelation& relation, const JobKey& key, const v1::
                   relation);
 }
 
-// What a site asks of Slurm is only for groups that are bound to the site.
+// Finds a site for which the job asks something of Slurm although no group of the job runs there.
 std::optional<JobProblem> CheckSlurmSites(const v1::JobSpec& job) {
   const std::vector<v1::GroupKind> kinds = KindsOf(job);
   for (const auto& [site, slurm] : job.slurm()) {

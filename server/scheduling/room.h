@@ -22,8 +22,8 @@ struct KnownEnd {
   uint32_t ranks = 0;
 };
 
-// A placement in a large cluster looks at tens of thousands of rooms, and their times, several times over: what it
-// reads of a room lies together.
+// A worker while groups are placed. In a large cluster each placement reads tens of thousands of rooms, several times.
+// So the members that it reads most are neighbours, and the times need no other memory.
 struct Room {
   // The occupants of known end, in the order of their ends.
   absl::InlinedVector<KnownEnd, 2> ends;

@@ -1,7 +1,8 @@
 #ifndef HOOKE_WORKER_API_LAUNCHER_H_
 #define HOOKE_WORKER_API_LAUNCHER_H_
 
-// What started a rank outside of a job. Pure but for the environment, which the caller gives.
+// Says whether mpirun, srun or another launcher started this process, if no worker did. The functions read variables
+// only through the argument that the caller gives.
 
 #include <cstdint>
 #include <functional>

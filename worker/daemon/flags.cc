@@ -234,9 +234,6 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   worker.state_dir = Absolute(worker.state_dir);
   flags.slurm.script = Absolute(flags.slurm.script);
   if (!flags.token_file.empty()) flags.token_file = Absolute(flags.token_file);
-  // The daemon waits longer than a collective. So if a rank stops, the collectives of the group's other ranks fail
-  // first, and only then does the daemon end the group.
-  worker.watch.give_up_after = worker.collective_timeout + worker.watch.silent_after;
   flags.log_level = spdlog::level::from_str(raw.log_level);
   return {std::move(flags), 0};
 }

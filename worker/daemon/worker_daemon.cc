@@ -252,8 +252,9 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.fetch.coordinator = options_.coordinator;
   run.fetch.credential = options_.token.ForCalls();
   run.watch = options_.watch;
-  // The ranks' own collectives fail first.
-  run.watch.give_up_after = std::max(run.watch.give_up_after, timeout + run.watch.silent_after);
+  // The daemon waits longer than a collective. So if a rank stops, the collectives of the group's other ranks fail
+  // first, and only then does the daemon end the group.
+  run.watch.give_up_after = std::max(timeout, options_.collective_timeout) + run.watch.silent_after;
   run.contact = [this] { return session_->Contact(); };
   run.leave_within = options_.leave_within;
   run.stop_grace = options_.stop_grace;

@@ -50,7 +50,8 @@ struct WorkerOptions {
   uint64_t files_cache_bytes = uint64_t{10} << 30;  // Files of jobs that are kept here; >= 1.
   // The cores to which ranks are bound. Empty: ranks are not bound.
   std::vector<Core> cores;
-  uint32_t core_shares = 1;             // NodeCoresOptions::slots, if cores are given.
+  // The cores are divided into so many equal shares, or into `slots` if that is more. Each slot has one share.
+  uint32_t core_shares = 1;
   std::string cores_file = kCoresFile;  // NodeCoresOptions::file.
   // The GPUs that are divided among ranks. Empty: ranks see the GPUs that this process sees.
   std::vector<GpuName> gpus;
