@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -94,6 +96,7 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
   ServerChoices choices;
   const std::vector<Job*> jobs = UnfinishedInOrder();
   Quotas quotas = QuotasOf(jobs);
+  std::set<std::string> closed;
   for (Job* job : jobs) {
     if (response.jobs_size() == kJobsMax) break;
     v1::SiteJob shown;
@@ -101,9 +104,8 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     // group that waits for its next try (retry_at) is shown, because the try needs nodes.
     for (const WaitingGroup& group : TallyOf(*job).waiting) {
       if (group.site != site || job->record.generations.wanted.has_value()) continue;
-      const auto quota = quotas.find(group.owner);
-      if (quota != quotas.end() && quota->second.used + group.ranks > quota->second.limit) continue;
-      if (quota != quotas.end()) quota->second.used += group.ranks;
+      if (!OverQuota(group, quotas, closed).empty()) continue;
+      if (const auto quota = quotas.find(group.owner); quota != quotas.end()) quota->second.used += group.ranks;
       shown.add_waiting_ranks(group.ranks);
     }
     if (!shown.waiting_ranks().empty() && !WhyNotYet(*job, choices, now).empty()) shown.clear_waiting_ranks();

@@ -91,6 +91,7 @@ TEST_F(CoordinatorSitesTest, NoNodesBeyondAQuota) {
   ASSERT_TRUE(Ask(Request()).ok());
   const std::string first = SubmitMixed(3, 1);
   const std::string second = SubmitMixed(3, 1);
+  SubmitMixed(1, 1);  // It waits behind the second one, which is held back.
   const absl::StatusOr<v1::SiteHeartbeatResponse> answer = Ask(Request());
   ASSERT_TRUE(answer.ok()) << answer.status();
   ASSERT_EQ(answer->jobs_size(), 1);

@@ -309,8 +309,9 @@ std::string Placer::Refuse(const WaitingGroup& group, Refusal& refusal) {
   return refusal.reason;
 }
 
-// Returns why the group must not start because of its owner's quota. Empty: it may.
-std::string OverQuota(const WaitingGroup& group, Quotas& quotas, std::set<std::string>& closed) {
+}  // namespace
+
+std::string OverQuota(const WaitingGroup& group, const Quotas& quotas, std::set<std::string>& closed) {
   const auto quota = quotas.find(group.owner);
   if (quota == quotas.end()) return "";
   const auto& [used, limit] = quota->second;
@@ -318,8 +319,6 @@ std::string OverQuota(const WaitingGroup& group, Quotas& quotas, std::set<std::s
   if (group.ranks <= limit) closed.insert(group.owner);
   return QuotaText(group, used, limit);
 }
-
-}  // namespace
 
 std::vector<WorkerSet> WorkersTogether(const WorkerSet& workers) {
   using Programs = std::tuple<std::string, std::string, std::string>;  // Site, MPI library, version of Hooke.

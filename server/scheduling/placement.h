@@ -64,6 +64,10 @@ struct Quota {
 };
 using Quotas = std::map<std::string, Quota>;  // By owner. Others have no limit.
 
+// Returns why the group must not start because of its owner's quota. Empty: it may. `closed` has the owners of whom a
+// group ahead waits for that reason, and gets this one's owner, unless the group alone is larger than the quota.
+std::string OverQuota(const WaitingGroup& group, const Quotas& quotas, std::set<std::string>& closed);
+
 struct PlacedPart {
   std::string worker;
   uint32_t ranks = 0;
