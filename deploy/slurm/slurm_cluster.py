@@ -14,6 +14,7 @@ os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue")
 START_SECONDS = 30
+STOP_SECONDS = 10
 GPUS = 4
 CONFIGURATION = """ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -89,10 +90,14 @@ class SlurmCluster:
         return process
 
     def stop(self):
+        """Ends one after another, the last started first: a slurmd that has just ended a step tells slurmctld, and asks again for minutes if that is gone."""
         for process in reversed(self.daemons):
             process.terminate()
-        for process in self.daemons:
-            process.wait(START_SECONDS)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
     def call(self, *command, check=True, **more):
         result = subprocess.run(self.at_host(list(command)), env={**self.environment, **more}, cwd=self.folder, capture_output=True, text=True, timeout=60)
