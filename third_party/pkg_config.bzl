@@ -1,13 +1,17 @@
 """A system library outside the compiler's default include path, found through pkg-config."""
 
+# The folders of the headers are include0, include1 and so on.
 _BUILD = """
+package(default_visibility = ["//visibility:public"])
+
+filegroup(
+    name = "headers",
+    srcs = glob(["include*/**/*.h"]),
+)
+
 cc_library(
-    name = "{name}",
-    hdrs = glob(["include*/**/*.h"]),
-    defines = {defines},
-    includes = {includes},
+    name = "link",
     linkopts = {linkopts},
-    visibility = ["//visibility:public"],
 )
 """
 
@@ -18,21 +22,13 @@ def _pkg_config(ctx, option):
     return [word for word in result.stdout.strip().split(" ") if word]
 
 def _impl(ctx):
-    includes = []
     for index, flag in enumerate(_pkg_config(ctx, "--cflags-only-I")):
         ctx.symlink(flag[2:], "include{}".format(index))
-        includes.append("include{}".format(index))
-    ctx.file("BUILD", _BUILD.format(
-        defines = ctx.attr.defines,
-        includes = includes,
-        linkopts = _pkg_config(ctx, "--libs"),
-        name = ctx.name,
-    ))
+    ctx.file("BUILD", _BUILD.format(linkopts = _pkg_config(ctx, "--libs")))
 
 pkg_config_library = repository_rule(
     implementation = _impl,
     attrs = {
-        "defines": attr.string_list(),
         "package": attr.string(mandatory = True),
     },
     environ = ["PKG_CONFIG_PATH"],
