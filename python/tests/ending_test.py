@@ -10,6 +10,10 @@ import tempfile
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import skips  # noqa: E402
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 SECONDS = 60
@@ -126,4 +130,4 @@ class Library(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

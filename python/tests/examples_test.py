@@ -10,6 +10,10 @@ import subprocess
 import sys
 import unittest
 
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import skips  # noqa: E402
+
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the library into this test's
 # folder.
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
@@ -78,4 +82,4 @@ class Examples(unittest.TestCase):
 
 if __name__ == "__main__":
     MPIRUN += sys.argv[1:]
-    unittest.main(argv=sys.argv[:1])
+    skips.main(argv=sys.argv[:1])

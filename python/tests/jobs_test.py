@@ -11,6 +11,10 @@ import tempfile
 import threading
 import unittest
 
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import skips  # noqa: E402
+
 # Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the programs into bin/.
 PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS = pathlib.Path("bin").resolve()
@@ -168,4 +172,4 @@ class Jobs(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

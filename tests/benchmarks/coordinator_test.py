@@ -12,6 +12,10 @@ import time
 import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import skips  # noqa: E402
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
 SCRIPT = pathlib.Path(__file__).resolve().parent / "coordinator_benchmark.py"
 PROGRAMS = pathlib.Path("tests/benchmarks/coordinator/bin").resolve()
 COMMAND = [sys.executable, "-B", str(SCRIPT), f"--programs={PROGRAMS}", "--workers=3", "--ranks=24", "--group-ranks=2", "--job-groups=5"]
@@ -71,4 +75,4 @@ class Coordinator(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()

@@ -8,9 +8,14 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
+
+# Bazel runs a symbolic link to this file, so its real path leads to the tree.
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
+import skips  # noqa: E402
 
 SERVER = pathlib.Path("server/hooke-server").resolve()
 WORKER = pathlib.Path("worker/daemon/hooke-worker").resolve()
@@ -160,4 +165,4 @@ class BadInput(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    skips.main()
