@@ -68,7 +68,7 @@ KINDS = (
 )
 # Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take ten times longer for a step.
 SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 1}
-EPOCHS = 8
+EPOCHS = 4
 
 
 class Chaos:
