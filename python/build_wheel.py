@@ -1,4 +1,4 @@
-"""Packs hooke as a wheel, with libhooke.so and the program hooke if they are built. Needs Python's own library only.
+"""Packs hooke as a wheel, with libhooke.so, its header and the program hooke if they are built. Needs Python's own library only.
 
 pip calls it (PEP 517 and 660), and then it takes what Bazel has built in this tree. `bazel build //python:wheel` calls
 it as a program.
@@ -14,10 +14,11 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILT = HERE.parent / "bazel-bin"
-LIBRARY, PROGRAM = "hooke/libhooke.so", "hooke/hooke"
+LIBRARY, HEADER, PROGRAM = "hooke/libhooke.so", "hooke/hooke.h", "hooke/hooke"
 # Path in the wheel -> where it may have been built, best first.
 BINARIES = {
     LIBRARY: (HERE / LIBRARY, BUILT / "worker/api/libhooke.so"),
+    HEADER: (BUILT / "bin/hooke.h",),
     PROGRAM: (BUILT / "bin/hooke", BUILT / "client/hooke"),
 }
 
@@ -82,9 +83,11 @@ def main():
     parser = argparse.ArgumentParser(description="Writes the wheel of the package hooke.")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="the wheel's path; its name must be the one that it would get here")
     parser.add_argument("--library", type=pathlib.Path, required=True)
+    parser.add_argument("--header", type=pathlib.Path, required=True)
     parser.add_argument("--program", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
-    name = write_wheel(arguments.out.parent, package_files({LIBRARY: (arguments.library,), PROGRAM: (arguments.program,)}))
+    built = {LIBRARY: (arguments.library,), HEADER: (arguments.header,), PROGRAM: (arguments.program,)}
+    name = write_wheel(arguments.out.parent, package_files(built))
     if name != arguments.out.name:
         parser.exit(1, f"the wheel is called {name}, not {arguments.out.name}\n")
 

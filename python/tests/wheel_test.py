@@ -49,7 +49,7 @@ class Wheel(unittest.TestCase):
 
     def test_content(self):
         with zipfile.ZipFile(self.wheel) as wheel:
-            self.assertLessEqual({"hooke/libhooke.so", "hooke/hooke", "hooke/torch.py", "hooke/_native.py"}, set(wheel.namelist()))
+            self.assertLessEqual({"hooke/libhooke.so", "hooke/hooke.h", "hooke/hooke", "hooke/torch.py", "hooke/_native.py"}, set(wheel.namelist()))
             self.assertEqual({entry.date_time[0] for entry in wheel.infolist()}, {1980}, "the same sources give the same wheel")
 
 
