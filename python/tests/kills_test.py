@@ -22,6 +22,7 @@ import up_cluster  # noqa: E402
 
 SEED = int(os.environ.get("HOOKE_SEED", random.randrange(10**6)))
 JOBS, KILLS, STEPS = 5, 10, 200
+TORCH_KILLS, TORCH_STEPS = 3, 40  # To import torch takes each rank some seconds.
 SECONDS = 600
 
 
@@ -30,9 +31,9 @@ class Kills(unittest.TestCase):
     def setUpClass(cls):
         cls.folder, _ = up_cluster.start(cls, workers=JOBS + 1)
 
-    def submit(self, rule, kills, seed):
-        command = [sys.executable, str(PACKAGE / "tests/kill_program.py"), str(STEPS), str(kills), str(seed), f"{self.folder}/{seed}.npz"]
-        train = {"optimizer": {"name": "sgd", "learning_rate": 2e-6, "momentum": 0.9}} if rule == "sync" else {}
+    def submit(self, rule, kills, seed, program="kill_program.py", steps=STEPS, rate=2e-6):
+        command = [sys.executable, str(PACKAGE / "tests" / program), str(steps), str(kills), str(seed), f"{self.folder}/{seed}.npz"]
+        train = {"optimizer": {"name": "sgd", "learning_rate": rate, "momentum": 0.9}} if rule == "sync" else {}
         return hooke.submit(
             {
                 "name": "kills",
@@ -52,29 +53,33 @@ class Kills(unittest.TestCase):
         with numpy.load(f"{self.folder}/{seed}.npz") as file:
             return "\n".join(hooke.logs(job)), dict(file)
 
-    def check(self, rule, jobs):
+    def check(self, rule, jobs, kills=KILLS, **program):
         print(f"HOOKE_SEED={SEED}", flush=True)
-        plain = self.submit(rule, 0, SEED)
-        killed = {seed: self.submit(rule, KILLS, seed) for seed in range(SEED + 1, SEED + 1 + jobs)}
+        plain = self.submit(rule, 0, SEED, **program)
+        killed = {seed: self.submit(rule, kills, seed, **program) for seed in range(SEED + 1, SEED + 1 + jobs)}
         _, expected = self.end(plain, SEED)
         used = 0
         for seed, job in killed.items():
             log, ended = self.end(job, seed)
-            starts = [int(step) for step in re.findall(r"rank 0: start \d+ goes on from step (\d+), ", log)]
+            starts = [int(step) for step in re.findall(r"rank 0: start \d+ goes on from step (\d+)", log)]
             print(f"{rule}, seed {seed}: starts go on from {starts}", flush=True)
-            self.assertEqual(len(starts), KILLS + 1, log)
+            self.assertEqual(len(starts), kills + 1, log)
             used += sum(step > 0 for step in starts)
             for name, value in expected.items():
                 self.assertTrue(numpy.array_equal(ended[name], value), f"HOOKE_SEED={SEED}: seed {seed}: {name}\n{log}")
         # The rest were killed before the first state was kept.
-        self.assertGreater(used, jobs * KILLS / 2)
+        self.assertGreater(used, jobs * kills / 2)
 
     def test_fifty_random_steps(self):
-        self.check("average", JOBS)
-
-    def test_servers_that_step(self):
         """The model has three blocks. The servers keep the optimizer's state."""
-        self.check("sync", 1)
+        self.check("sync", JOBS)
+
+    def test_programs_that_step(self):
+        """The program keeps its velocity and its random generator."""
+        self.check("average", 1)
+
+    def test_torch(self):
+        self.check("sync", 1, TORCH_KILLS, program="kill_torch_program.py", steps=TORCH_STEPS, rate=0.01)
 
 
 if __name__ == "__main__":
