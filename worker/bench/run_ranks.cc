@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "clocks/steady_time.h"
+#include "worker/launch/find_program.h"
 #include "worker/launch/launch_command.h"
 #include "worker/launch/process.h"
 
@@ -47,23 +48,15 @@ class Folder {
   std::string path_;
 };
 
-// Returns the path of mpirun, with links in its folder resolved, or "" if there is none. Open MPI uses the parent of
-// that folder as its prefix, and refuses "/". Where /bin is a link to /usr/bin, "/bin/mpirun" would give that prefix.
+// Returns the path of mpirun, or "" if there is none.
 std::string FindMpirun(const RanksOptions& options) {
   const std::vector<std::string> names =
       options.mpirun.empty() ? MpirunNames(BuiltFlavour()) : std::vector<std::string>{options.mpirun};
-  for (const std::string& name : names) {
-    const bool is_path = name.find('/') != std::string::npos;
-    for (const auto folder : absl::StrSplit(is_path ? "" : options.path, ':')) {
-      if (!is_path && folder.empty()) continue;
-      const fs::path file = is_path ? fs::path(name) : fs::path(std::string(folder)) / name;
-      if (access(file.c_str(), X_OK) != 0 || fs::is_directory(file)) continue;
-      std::error_code error;
-      const fs::path real = fs::canonical(fs::absolute(file).parent_path(), error);
-      return error ? file.string() : (real / file.filename()).string();
-    }
-  }
-  return "";
+  const bool is_path = options.mpirun.find('/') != std::string::npos;
+  const std::string found = !is_path                    ? FindProgram(names, options.path)
+                            : IsProgram(options.mpirun) ? options.mpirun
+                                                        : "";
+  return found.empty() ? "" : InRealFolder(found);
 }
 
 absl::Status NoMpirun(const RanksOptions& options) {

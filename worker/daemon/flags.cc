@@ -15,6 +15,7 @@
 #include "flags/command_line.h"
 #include "wire/address_fault.h"
 #include "wire/worker_limits.h"
+#include "worker/launch/find_program.h"
 
 namespace hooke {
 namespace {
@@ -44,12 +45,10 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.lexically_normal().string();
 }
 
-// Returns the path with links in its folder resolved. Open MPI uses the parent of an absolute mpirun's folder as its
-// prefix, and refuses "/". Where /bin is a link to /usr/bin, "/bin/mpirun" would give that prefix.
-std::string InRealFolder(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::canonical(std::filesystem::path(path).parent_path(), error);
-  return error ? path : (folder / std::filesystem::path(path).filename()).string();
+// Returns the program; the last name if there is none, which the error will name.
+std::string MpirunOf(const std::vector<std::string>& names, absl::string_view path) {
+  const std::string found = FindProgram(names, path);
+  return found.empty() ? names.back() : found;
 }
 
 std::string CheckLeave(const std::string& text) {
@@ -109,7 +108,8 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   worker.launch.flavour = BuiltFlavour();
   worker.launch.rank_binary = defaults.own_folder + "/hooke-rank";
   worker.launch.remote_agent = defaults.own_folder + "/hooke-remote";
-  worker.launch.mpirun = FindProgram(MpirunNames(worker.launch.flavour), defaults.path);
+  worker.launch.mpirun = MpirunOf(MpirunNames(worker.launch.flavour), defaults.path);
+  flags.token_file = defaults.token_file;
   command.Add("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
   command.Add("--name", worker.name, "name of this worker, unique in the cluster");
   command.Add("--site", worker.site, "where this worker stands; jobs ask for it by groups.site");
@@ -118,6 +118,7 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
       .Add("--token-file", flags.token_file,
            "file with the cluster's token; without this flag, that of HOOKE_TOKEN_FILE")
       .NotEmpty()
+      .HideDefault()
       .Type("FILE");
   command.Add(
       "--interface", flags.node.interfaces,
@@ -229,7 +230,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& de
   if (raw.bind == "cores") worker.cores = defaults.cores;
   worker.launch.rank_binary = Absolute(worker.launch.rank_binary);
   if (worker.launch.mpirun.find('/') == std::string::npos)
-    worker.launch.mpirun = FindProgram({worker.launch.mpirun}, defaults.path);
+    worker.launch.mpirun = MpirunOf({worker.launch.mpirun}, defaults.path);
   worker.launch.mpirun = InRealFolder(worker.launch.mpirun);
   worker.state_dir = Absolute(worker.state_dir);
   flags.slurm.script = Absolute(flags.slurm.script);
@@ -272,16 +273,6 @@ std::string ToString(const WorkerFlags& flags) {
       " allow-commands=", worker.allow_commands ? "yes" : "no", " files-cache-bytes=", worker.files_cache_bytes,
       " metrics=", worker.metrics, " only-job=", worker.only_job, " exit-idle=", absl::FormatDuration(flags.exit_idle),
       " slurm=", flags.slurm.enabled ? "yes" : "no", " ready-file=", flags.ready_file);
-}
-
-std::string FindProgram(const std::vector<std::string>& names, absl::string_view path) {
-  for (const std::string& name : names) {
-    for (absl::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
-      std::string candidate = absl::StrCat(folder, "/", name);
-      if (access(candidate.c_str(), X_OK) == 0) return candidate;
-    }
-  }
-  return names.empty() ? "" : names.back();
 }
 
 }  // namespace hooke

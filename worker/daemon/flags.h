@@ -21,8 +21,9 @@ namespace hooke {
 
 // Facts about the machine, from which the flags' defaults are made.
 struct FlagDefaults {
-  std::string home;  // $HOME; empty: not set.
-  std::string path;  // $PATH.
+  std::string home;        // $HOME; empty: not set.
+  std::string path;        // $PATH.
+  std::string token_file;  // $HOOKE_TOKEN_FILE; empty: not set.
   std::string host_name;
   std::string own_folder;   // Folder of the running executable.
   std::vector<Core> cores;  // The cores on which this process may run. Not empty.
@@ -66,9 +67,6 @@ std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags);
 
 // Returns the flags in one line, for the log; the log level and `describe` are left out.
 std::string ToString(const WorkerFlags& flags);
-
-// Returns the first of `names` that is executable in a folder of `path` (written like $PATH), or else the last name.
-std::string FindProgram(const std::vector<std::string>& names, absl::string_view path);
 
 }  // namespace hooke
 

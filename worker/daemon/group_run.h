@@ -152,7 +152,7 @@ class GroupRun final {
   const absl::Duration leave_within_;
   const PartHere part_;
   const std::vector<LaunchHost> hosts_;  // The nodes of all parts; empty if this worker runs all ranks.
-  const std::string exit_mark_;          // The mark of CommandScript.
+  const std::string mark_;               // The mark of CommandScript.
   const GroupRunOptions options_;
   const GroupRunCallbacks callbacks_;
   const std::string launcher_;               // The launcher's name for people.

@@ -141,7 +141,7 @@ absl::Status GroupRun::PrepareCommand(const GroupFolder& folder, LaunchOptions& 
                                  [this](const auto& line) { ReadRankLine(line); });
   if (!output.ok()) return output.status();
   rank_output_ = *std::move(output);
-  return folder.WriteCommandFile(CommandScript(at_site.arguments, folder.path(), exit_mark_));
+  return folder.WriteCommandFile(CommandScript(at_site.arguments, folder.path(), mark_));
 }
 
 }  // namespace hooke

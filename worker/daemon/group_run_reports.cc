@@ -105,7 +105,12 @@ void GroupRun::ReadLine(absl::string_view line) {
 void GroupRun::ReadRankLine(const RankOutput::Line& line) {
   const std::string source = absl::StrCat("rank ", line.rank);
   absl::string_view text = line.text;
-  const std::optional<ExitLine> exit = line.from_stderr ? ReadExitLine(text, exit_mark_) : std::nullopt;
+  if (line.from_stderr && IsStartLine(text, mark_)) {
+    absl::MutexLock lock(&mutex_);
+    watch_.Started(line.rank, SteadyTime());
+    return;
+  }
+  const std::optional<ExitLine> exit = line.from_stderr ? ReadExitLine(text, mark_) : std::nullopt;
   if (exit.has_value()) text = exit->before;
   {
     absl::MutexLock lock(&mutex_);

@@ -167,6 +167,19 @@ TEST_F(HookeWorkerTest, Bind) {
   }
 }
 
+// A worker that starts before the network is there waits for it, and can be ended. No name server is asked for a name
+// with an empty part.
+TEST_F(HookeWorkerTest, WaitsForTheNetwork) {
+  Start({"--coordinator", "no..name:7411"});
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (Output().find("waiting") == std::string::npos && absl::Now() < limit) sched_yield();
+  EXPECT_THAT(Output(),
+              HasSubstr("no network leads to --coordinator no..name:7411, or its name is not known: waiting"));
+  EXPECT_TRUE(Lives(pid_));
+  EXPECT_EQ(Kill(SIGTERM), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("Terminated: stopped"));
+}
+
 // --describe prints what the worker would use and ends, without a coordinator and without a folder.
 TEST_F(HookeWorkerTest, Describe) {
   Start({"--describe", "--slots", "3", "--mpirun", "/opt/mpirun"});

@@ -67,6 +67,7 @@ FlagDefaults Defaults() {
   FlagDefaults defaults;
   defaults.home = Variable("HOME");
   defaults.path = Variable("PATH");
+  defaults.token_file = Variable("HOOKE_TOKEN_FILE");
   char host_name[HOST_NAME_MAX + 1] = {};
   gethostname(host_name, HOST_NAME_MAX);
   defaults.host_name = host_name;
@@ -95,10 +96,35 @@ std::string OmpiInfo(const LaunchOptions& launch) {
   return OutputOf({folder + "ompi_info", "--parsable", "--config"}, launch.environment, kToolLimit);
 }
 
-// Sets the address by which other nodes reach this one. Without hooke-remote there is none.
-absl::Status SetNodeAddress(const WorkerFlags& flags, WorkerOptions& options, spdlog::logger& logger) {
-  absl::StatusOr<NodeAddress> node =
-      ChooseNodeAddress(flags.node, InterfaceAddresses(), AddressToward(options.coordinator));
+// Waits until `goes_on` returns false, which it asks several times a second, or until a signal. Returns the signal; 0:
+// there was none.
+int WaitForSignal(const sigset_t& signals, const std::function<bool()>& goes_on) {
+  while (goes_on()) {
+    const timespec tick = absl::ToTimespec(absl::Milliseconds(200));
+    const int signal = sigtimedwait(&signals, nullptr, &tick);
+    if (signal > 0) return signal;
+  }
+  return 0;
+}
+
+// Returns the address from which the coordinator is reached. A worker that starts with its machine waits here for the
+// network and for names, until a signal: without them it reaches no coordinator, and would know no address of its own
+// for good. nullopt: a signal came.
+std::optional<HostAddress> WaitForNetwork(const std::string& coordinator, const sigset_t& signals,
+                                          spdlog::logger& logger) {
+  std::optional<HostAddress> toward = AddressToward(coordinator);
+  if (toward.has_value()) return toward;
+  logger.warn("no network leads to --coordinator {}, or its name is not known: waiting", coordinator);
+  const int signal = WaitForSignal(signals, [&] { return !(toward = AddressToward(coordinator)).has_value(); });
+  if (signal > 0) logger.info("{}: stopped", strsignal(signal));
+  return toward;
+}
+
+// Sets the address by which other nodes reach this one. Without hooke-remote there is none. `toward` is the address
+// from which the coordinator is reached.
+absl::Status SetNodeAddress(const WorkerFlags& flags, const HostAddress& toward, WorkerOptions& options,
+                            spdlog::logger& logger) {
+  absl::StatusOr<NodeAddress> node = ChooseNodeAddress(flags.node, InterfaceAddresses(), toward);
   if (!node.ok()) return node.status();
   options.node = *std::move(node);
   const std::string ompi_info = options.node.is_ipv6() ? OmpiInfo(options.launch) : "";
@@ -109,7 +135,10 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, WorkerOptions& options, sp
     return absl::OkStatus();
   }
   if (options.node.address.empty()) {
-    logger.info("only groups whose ranks all run here: the coordinator is reached by no address of other nodes");
+    logger.info(
+        "only groups whose ranks all run here: --coordinator {} is reached by {}, which no other node reaches; "
+        "--interface or --subnet names another address",
+        options.coordinator, TextOf(toward));
   } else if (access(options.launch.remote_agent.c_str(), X_OK) != 0) {
     logger.warn("only groups whose ranks all run here: there is no program {}", options.launch.remote_agent);
     options.node.address.clear();
@@ -141,17 +170,6 @@ int Describe(const WorkerFlags& flags) {
   return 0;
 }
 
-// Waits until `goes_on` returns false, which it asks several times a second, or until a signal. Returns the signal; 0:
-// there was none.
-int WaitForSignal(const sigset_t& signals, const std::function<bool()>& goes_on) {
-  while (goes_on()) {
-    const timespec tick = absl::ToTimespec(absl::Milliseconds(200));
-    const int signal = sigtimedwait(&signals, nullptr, &tick);
-    if (signal > 0) return signal;
-  }
-  return 0;
-}
-
 // Returns at a signal or when this worker was idle for long enough (true), or when the coordinator refuses it (false).
 bool WaitForEnd(const sigset_t& signals, absl::Duration exit_idle, WorkerDaemon& daemon, spdlog::logger& logger) {
   const bool may_idle = exit_idle == absl::ZeroDuration();
@@ -164,6 +182,21 @@ bool WaitForEnd(const sigset_t& signals, absl::Duration exit_idle, WorkerDaemon&
     logger.info("no group has run here for {} (--exit-idle)", absl::FormatDuration(exit_idle));
   }
   return true;
+}
+
+// Lets all groups leave, and stops them at a second signal.
+void EndGroups(WorkerDaemon& daemon, const sigset_t& signals, spdlog::logger& logger) {
+  daemon.LeaveAll();
+  if (WaitForSignal(signals, [&daemon] { return daemon.AnyRuns(); }) > 0) {
+    logger.info("a second signal: the groups that are left are stopped");
+  }
+  const absl::Status stopped = daemon.StopAll(kStopLimit);
+  if (stopped.ok()) return;
+  logger.error("groups that cannot be ended are left to the kernel: {}", std::string(stopped.message()));
+  logger.flush();
+  // Waiting for these groups may take for ever, so the process exits at once. Their processes die with it, except those
+  // that the kernel cannot kill.
+  _exit(1);
 }
 
 // Runs the agent of a site that gets its workers from Slurm, until a signal. Returns the exit status.
@@ -240,8 +273,7 @@ int Main(int argc, char** argv) {
   std::error_code error;
   if (!flags.ready_file.empty()) std::filesystem::remove(flags.ready_file, error);
   WorkerOptions options = flags.worker;
-  absl::StatusOr<ClusterToken> token =
-      ReadClusterToken(flags.token_file.empty() ? Variable("HOOKE_TOKEN_FILE") : flags.token_file);
+  absl::StatusOr<ClusterToken> token = ReadClusterToken(flags.token_file);
   if (!token.ok()) {
     logger->error("{}", std::string(token.status().message()));
     return 1;
@@ -251,6 +283,8 @@ int Main(int argc, char** argv) {
   options.version = HOOKE_VERSION;
   options.launch.environment = Environment();
   options.launch.as_root = geteuid() == 0;
+  options.mpi_version =
+      MpiVersion(OutputOf({options.launch.mpirun, "--version"}, options.launch.environment, kToolLimit));
   options.logger = logger;
   // Set before the session starts, whose thread calls on_welcome.
   const auto metrics = std::make_shared<std::string>();
@@ -259,7 +293,9 @@ int Main(int argc, char** argv) {
     logger->info("metrics at http://{}/metrics", address);
   };
   options.on_welcome = [path = flags.ready_file, metrics, logger] { WriteReadyFile(path, *metrics, *logger); };
-  if (absl::Status status = SetNodeAddress(flags, options, *logger); !status.ok()) {
+  const std::optional<HostAddress> toward = WaitForNetwork(options.coordinator, signals, *logger);
+  if (!toward.has_value()) return 0;
+  if (absl::Status status = SetNodeAddress(flags, *toward, options, *logger); !status.ok()) {
     logger->error("{}", std::string(status.message()));
     return 2;
   }
@@ -272,17 +308,7 @@ int Main(int argc, char** argv) {
     logger->error("{}", std::string((*daemon)->Refusal().message()));
     return 1;
   }
-  (*daemon)->LeaveAll();
-  if (WaitForSignal(signals, [&daemon] { return (*daemon)->AnyRuns(); }) > 0) {
-    logger->info("a second signal: the groups that are left are stopped");
-  }
-  if (absl::Status stopped = (*daemon)->StopAll(kStopLimit); !stopped.ok()) {
-    logger->error("groups that cannot be ended are left to the kernel: {}", std::string(stopped.message()));
-    logger->flush();
-    // Waiting for these groups may take for ever, so the process exits at once. Their processes die with it, except
-    // those that the kernel cannot kill.
-    _exit(1);
-  }
+  EndGroups(**daemon, signals, *logger);
   daemon->reset();
   logger->info("stopped");
   return 0;

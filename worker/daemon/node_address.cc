@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -130,6 +133,26 @@ std::optional<HostAddress> AddressToward(const std::string& host_port) {
   }
   freeaddrinfo(list);
   return address;
+}
+
+std::vector<std::string> UcxDevices(absl::Span<const std::string> interfaces, const std::string& folder) {
+  std::vector<std::string> devices;
+  for (const std::string& interface : interfaces) {
+    const std::filesystem::path card = std::filesystem::path(folder) / interface;
+    // A card of several ports may be one device. UCX counts its ports from 1, the kernel from 0.
+    int port = 0;
+    std::ifstream(card / "dev_port") >> port;
+    std::vector<std::string> rdma;
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(card / "device" / "infiniband", error), end; !error && at != end;
+         at.increment(error)) {
+      rdma.push_back(absl::StrCat(at->path().filename().string(), ":", port + 1));
+    }
+    std::sort(rdma.begin(), rdma.end());
+    devices.insert(devices.end(), rdma.begin(), rdma.end());
+    devices.push_back(interface);
+  }
+  return devices;
 }
 
 absl::Status CheckMpiTakes(const NodeAddress& node, MpiFlavour flavour, absl::string_view ompi_info) {

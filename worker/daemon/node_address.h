@@ -46,6 +46,11 @@ absl::Status CheckSubnet(const std::string& text);
 // sends no packet there, but may ask a name server.
 std::optional<HostAddress> AddressToward(const std::string& host_port);
 
+// Returns UCX's names of the devices that send through these interfaces: the RDMA ports of an interface's card, as
+// "mlx5_0:1", and then the interface itself, for messages by TCP. `folder` is where the kernel describes interfaces,
+// /sys/class/net.
+std::vector<std::string> UcxDevices(absl::Span<const std::string> interfaces, const std::string& folder);
+
 // Returns OK if the MPI library can start ranks on a node of this address. FAILED_PRECONDITION: the address is IPv6,
 // and the library cannot. `ompi_info` is what `ompi_info --parsable` of Open MPI prints; it counts only for an IPv6
 // address. Pure.

@@ -1,5 +1,10 @@
 #include "worker/daemon/node_address.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
@@ -97,6 +102,24 @@ TEST(NodeAddressTest, OfThisMachine) {
     loopback = loopback || (one.loopback && TextOf(one.address) == "127.0.0.1");
   }
   EXPECT_TRUE(loopback);
+}
+
+// A chosen interface whose card can do RDMA does not keep UCX from it.
+TEST(NodeAddressTest, DevicesOfUcx) {
+  namespace fs = std::filesystem;
+  const std::string folder = absl::StrCat(testing::TempDir(), "/net", getpid());
+  fs::create_directories(folder + "/eth0");
+  fs::create_directories(folder + "/ib0/device/infiniband/mlx5_0");
+  fs::create_directories(folder + "/ib1/device/infiniband/mlx4_0");
+  std::ofstream(folder + "/ib0/dev_port") << "0\n";
+  std::ofstream(folder + "/ib1/dev_port") << "1\n";
+  const auto devices = [&folder](const std::vector<std::string>& interfaces) {
+    return absl::StrJoin(UcxDevices(interfaces, folder), ",");
+  };
+  EXPECT_EQ(devices({}), "");
+  EXPECT_EQ(devices({"eth0", "gone"}), "eth0,gone");
+  EXPECT_EQ(devices({"ib0", "eth0", "ib1"}), "mlx5_0:1,ib0,eth0,mlx4_0:2,ib1");
+  fs::remove_all(folder);
 }
 
 }  // namespace

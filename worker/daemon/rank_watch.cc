@@ -63,6 +63,12 @@ absl::Status RankWatch::Hello(const HelloReport& hello, absl::Time now) {
   return absl::OkStatus();
 }
 
+void RankWatch::Started(uint32_t rank, absl::Time now) {
+  if (!IsHere(rank)) return;
+  At(rank).started = true;
+  Heard(rank, now);
+}
+
 void RankWatch::Progress(uint32_t rank, uint64_t step, absl::Time now) {
   Heard(rank, now);
   At(rank).step = step;
@@ -141,6 +147,12 @@ absl::Status RankWatch::MustStop(absl::Time now) const {
   for (uint32_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
     if (now - rank.heard <= GiveUpAfter(rank)) continue;
+    if (NotStarted(rank)) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          options_.launcher, " has not started ", Name(options_.first_rank + i), " within ",
+          absl::FormatDuration(GiveUpAfter(rank)),
+          ": its group was stopped; if it has ranks on several workers, their nodes must reach one another"));
+    }
     return absl::DeadlineExceededError(absl::StrCat(Name(options_.first_rank + i), " has not answered since ",
                                                     UtcText(options_.wall_time_of(rank.heard)), " at step ", rank.step,
                                                     ": its group was stopped"));
@@ -239,15 +251,19 @@ std::string RankWatch::Name(uint32_t rank) const {
   return absl::StrCat("rank ", rank, " (pid ", At(rank).pid, ")");
 }
 
+bool RankWatch::NotStarted(const Rank& rank) const {
+  return options_.command && rank.state == State::kUnheard && !rank.started;
+}
+
 absl::Duration RankWatch::SilentAfter(const Rank& rank) const {
   if (rank.state == State::kUnheard) {
-    return options_.command ? absl::InfiniteDuration() : options_.first_word_within;
+    return NotStarted(rank) || !options_.command ? options_.first_word_within : absl::InfiniteDuration();
   }
   return rank.state == State::kReporting ? options_.silent_after : absl::InfiniteDuration();
 }
 
 absl::Duration RankWatch::GiveUpAfter(const Rank& rank) const {
-  if (rank.state == State::kUnheard && options_.command) {
+  if (rank.state == State::kUnheard && options_.command && !NotStarted(rank)) {
     return any_hello_ ? options_.command_hello_within : absl::InfiniteDuration();
   }
   if (rank.state == State::kUnheard) return 4 * options_.give_up_after;

@@ -40,8 +40,8 @@ struct RankWatchOptions {
   // Before its first report a rank of hooke-rank counts as silent only after this long, because loading libraries from
   // a cold disk takes a while.
   absl::Duration first_word_within = absl::Seconds(30);
-  // A rank without a report for this long ends its group. Before its first report hooke-rank has four times as long,
-  // and a command has `command_hello_within`.
+  // A rank without a report for this long ends its group. Before its first report hooke-rank has four times as long. A
+  // command must have started within the same time, and then has `command_hello_within` for its hello.
   absl::Duration give_up_after = absl::Seconds(30);
   // Limit for the launcher to end the group after a rank's stream broke or its command exited.
   absl::Duration launcher_grace = absl::Seconds(3);
@@ -92,6 +92,8 @@ class RankWatch {
   // Takes a process's first report. INVALID_ARGUMENT: the process is no rank of this group, or counts another number
   // of ranks. ALREADY_EXISTS: the rank has reported before.
   absl::Status Hello(const HelloReport& hello, absl::Time now);
+  // Notes that the rank's command was started (IsStartLine). `rank` may have any value.
+  void Started(uint32_t rank, absl::Time now);
   void Progress(uint32_t rank, uint64_t step, absl::Time now);
   void Heard(uint32_t rank, absl::Time now);
   void Failed(uint32_t rank, const absl::Status& why, absl::Time now);
@@ -129,6 +131,7 @@ class RankWatch {
     int64_t pid = 0;
     uint64_t step = 0;
     absl::Time heard;
+    bool started = false;  // Whether its command was started.
     bool silent = false;
   };
   struct Failure {
@@ -150,8 +153,10 @@ class RankWatch {
   // Returns the rank whose end caused the group's end; nullopt if it is not known.
   std::optional<uint32_t> FirstToDie(const LauncherVerdict& said) const;
   std::string Name(uint32_t rank) const;
+  // Returns whether the rank runs a command, and its script has not said that it runs.
+  bool NotStarted(const Rank& rank) const;
   // Returns the time without a report after which the rank counts as silent. It is infinite for a rank that has ended,
-  // and for a command's rank before its hello.
+  // and for a command's rank between its start and its hello.
   absl::Duration SilentAfter(const Rank& rank) const;
   absl::Duration GiveUpAfter(const Rank& rank) const;
 

@@ -28,12 +28,15 @@ RankWatch Reporting() {
   return watch;
 }
 
+// Returns a watch of ranks whose commands were started at once.
 RankWatch CommandWatch(uint32_t ranks) {
   RankWatchOptions options;
   options.ranks = ranks;
   options.started = kStart;
   options.command = true;
-  return RankWatch(options);
+  RankWatch watch(options);
+  for (uint32_t rank = 0; rank < ranks; ++rank) watch.Started(rank, kStart);
+  return watch;
 }
 
 LauncherEnd Exit(int status) { return {status == 0, absl::StrCat("mpirun exited with status ", status), {}, ""}; }
@@ -271,6 +274,32 @@ TEST(RankWatchTest, ACommandNeedNotUseHooke) {
   }
   EXPECT_TRUE(watch.Verdict(Exit(0), absl::OkStatus()).ok);
   EXPECT_FALSE(Watch(2).Verdict(Exit(0), absl::OkStatus()).ok) << "only a command may say nothing";
+}
+
+// A launcher that hangs starts no command. That ends the group, with the name of the rank that was not started.
+TEST(RankWatchTest, ACommandThatIsNotStarted) {
+  RankWatchOptions options;
+  options.ranks = 3;
+  options.first_rank = 1;
+  options.ranks_here = 2;
+  options.started = kStart;
+  options.command = true;
+  options.launcher = "orted";
+  RankWatch watch(options);
+  watch.Started(0, At(1));  // Runs elsewhere.
+  watch.Started(1, At(1));
+  std::vector<std::string> silent;
+  for (int second = 0; second <= 120; ++second) {
+    for (const SilenceChange& change : watch.Tick(At(second))) silent.push_back(change.what);
+    EXPECT_TRUE(watch.MustStop(At(second)).ok()) << second;
+  }
+  EXPECT_THAT(silent, testing::ElementsAre("rank 2"));
+  EXPECT_EQ(
+      watch.MustStop(At(121)),
+      absl::DeadlineExceededError("orted has not started rank 2 within 2m: its group was stopped; if it has ranks "
+                                  "on several workers, their nodes must reach one another"));
+  watch.Started(2, At(122));
+  EXPECT_TRUE(watch.MustStop(At(1000)).ok());
 }
 
 // After the first hello of a command's rank, the other ranks have ten minutes for their hello. A rank that has said

@@ -25,6 +25,7 @@
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
 #include "worker/gpus/choose_gpus.h"
+#include "worker/launch/find_program.h"
 
 namespace hooke {
 namespace {

@@ -19,6 +19,7 @@
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/daemon/flags.h"
 #include "worker/daemon/worker_daemon.h"
+#include "worker/launch/find_program.h"
 
 namespace hooke {
 namespace {

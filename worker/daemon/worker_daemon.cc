@@ -179,9 +179,11 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
     interface->set_address(TextOf(one.address));
     interface->set_megabits(one.address.megabits);
   }
-  session.hello.set_mpi(options_.launch.flavour == MpiFlavour::kMpich ? "mpich"
-                        : options_.node.is_ipv6()                     ? "openmpi-ipv6"
-                                                                      : "openmpi");
+  const absl::string_view library = options_.launch.flavour == MpiFlavour::kMpich ? "mpich"
+                                    : options_.node.is_ipv6()                     ? "openmpi-ipv6"
+                                                                                  : "openmpi";
+  session.hello.set_mpi(options_.mpi_version.empty() ? std::string(library)
+                                                     : absl::StrCat(library, " ", options_.mpi_version));
   session.machine = MachineClockName();
   session.clock = MonotonicNanoseconds;
   session.logger = options_.logger;
@@ -243,7 +245,7 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.groups_folder = state_folder_->groups();
   run.launch = options_.launch;
   run.launch.interfaces = options_.node.interfaces;
-  run.launch.interfaces_are_chosen = options_.node.chosen;
+  if (options_.node.chosen) run.launch.ucx_devices = UcxDevices(options_.node.interfaces, "/sys/class/net");
   run.worker = options_.name;
   run.site = options_.site;
   run.files = files_.get();

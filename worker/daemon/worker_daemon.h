@@ -59,6 +59,7 @@ struct WorkerOptions {
   // How groups are started. The caller sets only flavour, mpirun, rank_binary, remote_agent, threads_per_rank, as_root
   // and environment.
   LaunchOptions launch;
+  std::string mpi_version;  // MpiVersion of launch.mpirun; may be empty.
   // The address at which the site's other nodes reach this one. Without an address, this worker takes no part in groups
   // of several workers.
   NodeAddress node;

@@ -21,6 +21,7 @@
 #include "spdlog/sinks/null_sink.h"
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/daemon/flags.h"
+#include "worker/launch/find_program.h"
 #include "worker/launch/process_tree.h"
 
 namespace hooke {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "worker/launch/find_program.h"
 #include "worker/launch/rank_output.h"
 #include "worker/launch/shell_quoted.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr absl::string_view kStarted = " started";
 constexpr int kSignalBase = 128;
 // Signals that end a process. The script must not send itself any other signal. SIGSTOP, for example, would stop it for
 // ever.
@@ -31,14 +33,13 @@ bool IsFolder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
-bool IsProgram(const fs::path& path) { return access(path.c_str(), X_OK) == 0 && !IsFolder(path); }
-
 }  // namespace
 
 std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark) {
   // The program dies with this shell. So if SIGTERM comes to all processes of a batch job, the shell must not end by
   // it. A handler is for the shell alone: programs begin without it, but would inherit that a signal is ignored.
-  std::string script = absl::StrCat(RankOutput::Redirection(folder), "trap : TERM\n", "setpriv --pdeathsig KILL --");
+  std::string script = absl::StrCat(RankOutput::Redirection(folder), "trap : TERM\necho '", mark, kStarted,
+                                    "' >&2\nsetpriv --pdeathsig KILL --");
   for (const std::string& argument : arguments) absl::StrAppend(&script, " ", ShellQuoted(argument));
   absl::StrAppend(&script, "\nstatus=$?\ntrap - TERM\n[ $status -eq 0 ] && exit 0\necho \"", mark, " $status\" >&2\n");
   absl::StrAppend(&script, "case $status in\n");
@@ -47,6 +48,10 @@ std::string CommandScript(absl::Span<const std::string> arguments, const std::st
   }
   absl::StrAppend(&script, "esac\nexit $status\n");
   return script;
+}
+
+bool IsStartLine(absl::string_view line, absl::string_view mark) {
+  return absl::ConsumePrefix(&line, mark) && line == kStarted;
 }
 
 std::optional<ExitLine> ReadExitLine(absl::string_view line, absl::string_view mark) {
@@ -80,7 +85,7 @@ absl::Status FindCommand(const std::string& program, const std::string& folder, 
   }
   if (absl::StrContains(program, '/')) {
     const fs::path file = fs::path(folder) / program;
-    if (IsProgram(file)) return absl::OkStatus();
+    if (IsProgram(file.string())) return absl::OkStatus();
     if (!fs::exists(file, error)) {
       return absl::NotFoundError(
           absl::StrCat("there is no program ", file.string(), " on this node; install it there, or mend the command"));
@@ -91,7 +96,7 @@ absl::Status FindCommand(const std::string& program, const std::string& folder, 
                      "its interpreter first in the command"));
   }
   for (const absl::string_view entry : absl::StrSplit(path, ':')) {
-    if (IsProgram(fs::path(folder) / std::string(entry) / program)) return absl::OkStatus();
+    if (IsProgram((fs::path(folder) / std::string(entry) / program).string())) return absl::OkStatus();
   }
   return absl::NotFoundError(absl::StrCat("there is no program ", program, " on this node's PATH (", path,
                                           "); install it there, or write its whole path into the command"));

@@ -14,12 +14,15 @@
 
 namespace hooke {
 
-// Returns the script. It prints into the pipes of its rank in `folder` (RankOutput). If the command exits with a status
-// other than 0, the last line on its stderr is "MARK STATUS". For a command that a signal has killed, the status is 128
-// plus the signal's number. After that the script ends in the same way as the command. If the script is killed, the
-// command is killed too. The arguments are in the script, because on its command line a launcher takes ":" for the
-// start of another program.
+// Returns the script. It prints into the pipes of its rank in `folder` (RankOutput). Its first line on stderr is
+// "MARK started". If the command exits with a status other than 0, its last line there is "MARK STATUS". For a command
+// that a signal has killed, the status is 128 plus the signal's number. After that the script ends in the same way as
+// the command. If the script is killed, the command is killed too. The arguments are in the script, because on its
+// command line a launcher takes ":" for the start of another program.
 std::string CommandScript(absl::Span<const std::string> arguments, const std::string& folder, absl::string_view mark);
+
+// Returns whether `line` is the first line of a script with this mark.
+bool IsStartLine(absl::string_view line, absl::string_view mark);
 
 struct ExitLine {
   int status = 0;

@@ -50,6 +50,11 @@ Ran RunScript(const std::vector<std::string>& arguments) {
   ran.end = (*process)->Wait(SteadyTime() + absl::Seconds(20)).value_or(ProcessEnd{99, 0});
   output->reset();
   fs::remove_all(folder);
+  if (ran.err.empty() || !IsStartLine(ran.err[0], "mark-1")) {
+    ADD_FAILURE() << "the first line does not say that the script runs";
+  } else {
+    ran.err.erase(ran.err.begin());
+  }
   return ran;
 }
 
@@ -106,7 +111,11 @@ TEST(CommandScriptTest, SigtermToTheScriptAlone) {
   EXPECT_EQ(ran.end.signal, SIGTERM);
 }
 
-TEST(CommandScriptTest, ReadsItsLine) {
+TEST(CommandScriptTest, ReadsItsLines) {
+  EXPECT_TRUE(IsStartLine("m started", "m"));
+  for (const char* line : {"", "m", "started", "m  started", "x m started", "m started "}) {
+    EXPECT_FALSE(IsStartLine(line, "m")) << line;
+  }
   EXPECT_EQ(ReadExitLine("m 3", "m")->status, 3);
   EXPECT_EQ(ReadExitLine("last words, m 137", "m")->status, 137);
   EXPECT_EQ(ReadExitLine("last words, m 137", "m")->before, "last words, ");

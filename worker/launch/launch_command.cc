@@ -238,8 +238,8 @@ std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
   }
   if (options.flavour == MpiFlavour::kMpich) SetVariable("UCX_POSIX_DIR", options.memory_folder, environment);
   if (!options.hosts.empty()) SetVariable("HOOKE_RANK_SCRIPT", options.rank_script, environment);
-  if (options.interfaces_are_chosen && !options.interfaces.empty()) {
-    SetVariable("UCX_NET_DEVICES", absl::StrJoin(options.interfaces, ","), environment);
+  if (!options.ucx_devices.empty()) {
+    SetVariable("UCX_NET_DEVICES", absl::StrJoin(options.ucx_devices, ","), environment);
   }
   for (const std::string& variable : options.added_environment) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(variable, absl::MaxSplits('=', 1));
@@ -330,6 +330,22 @@ std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std:
     if (MpirunNameOf(hosts, i) == name) return hosts[i].address;
   }
   return name;
+}
+
+std::string MpiVersion(absl::string_view said) {
+  // Open MPI: "mpirun (Open MPI) 4.1.4". MPICH: a line "    Version:           4.0.2" behind "HYDRA build details:".
+  for (const absl::string_view before : {"(Open MPI)", "Version:"}) {
+    const size_t at = said.find(before);
+    if (at == absl::string_view::npos) continue;
+    const absl::string_view version = absl::StripLeadingAsciiWhitespace(said.substr(at + before.size()));
+    const std::vector<absl::string_view> numbers = absl::StrSplit(version.substr(0, 20), absl::ByAnyChar(". \n"));
+    uint32_t major = 0;
+    uint32_t minor = 0;
+    if (numbers.size() > 1 && absl::SimpleAtoi(numbers[0], &major) && absl::SimpleAtoi(numbers[1], &minor)) {
+      return absl::StrCat(major, ".", minor);
+    }
+  }
+  return "";
 }
 
 std::string NodeDaemonName(MpiFlavour flavour) { return flavour == MpiFlavour::kMpich ? "hydra_pmi_proxy" : "orted"; }

@@ -75,8 +75,8 @@ struct LaunchOptions {
   std::string rank_folder;  // The working folder of the ranks on this node.
   // This node's network interfaces for MPI. Their names may differ between nodes. Empty: MPI chooses.
   std::vector<std::string> interfaces;
-  // Whether a person named these interfaces. UCX then uses only these, although it may find faster devices.
-  bool interfaces_are_chosen = false;
+  // The only devices that UCX may use, by its own names (UcxDevices). Empty: it takes the fastest that it finds.
+  std::vector<std::string> ucx_devices;
 };
 
 struct LaunchCommand {
@@ -105,6 +105,10 @@ LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vec
 
 // Returns the file name of the library's daemon: "orted" or "hydra_pmi_proxy".
 std::string NodeDaemonName(MpiFlavour flavour);
+
+// Returns the version of the MPI library, as "4.1", from what `mpirun --version` prints; "" if it is not in it.
+// Versions that differ only behind that start ranks together.
+std::string MpiVersion(absl::string_view said);
 
 // A call of the agent by mpirun.
 struct AgentCall {

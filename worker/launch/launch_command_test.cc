@@ -126,12 +126,12 @@ TEST(LaunchCommandTest, RankScriptOfANode) {
   EXPECT_THAT(RankScript(OnTwoNodes(MpiFlavour::kMpich)), Not(testing::HasSubstr("export")));
 }
 
-// UCX is kept to the interfaces only if a person named them.
-TEST(LaunchCommandTest, ChosenInterfaces) {
+// UCX is kept to devices only if they are named.
+TEST(LaunchCommandTest, DevicesOfUcx) {
   LaunchOptions options = OnTwoNodes(MpiFlavour::kMpich);
-  EXPECT_THAT(MakeLaunchCommand(options).environment, Not(Contains("UCX_NET_DEVICES=eth0,eth1")));
-  options.interfaces_are_chosen = true;
-  EXPECT_THAT(MakeLaunchCommand(options).environment, Contains("UCX_NET_DEVICES=eth0,eth1"));
+  EXPECT_THAT(MakeLaunchCommand(options).environment, Not(Contains(testing::HasSubstr("UCX_NET_DEVICES"))));
+  options.ucx_devices = {"mlx5_0:1", "eth0"};
+  EXPECT_THAT(MakeLaunchCommand(options).environment, Contains("UCX_NET_DEVICES=mlx5_0:1,eth0"));
 }
 
 // The command for the MPI library's daemon on another node starts the program beside this node's mpirun. It has
@@ -149,6 +149,15 @@ TEST(LaunchCommandTest, DaemonOfANode) {
 
 // ParseAgentCall reads the calls that the mpirun of each library makes, one of them with a prefix. A call that starts
 // another program is not read as a daemon.
+TEST(LaunchCommandTest, MpiVersion) {
+  EXPECT_EQ(MpiVersion("mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"), "4.1");
+  EXPECT_EQ(MpiVersion("mpirun (Open MPI) 5.0\n"), "5.0");
+  EXPECT_EQ(MpiVersion("HYDRA build details:\n    Version:       4.0.2\n    Release Date:  Thu Apr  7\n"), "4.0");
+  for (const char* said : {"", "mpirun", "(Open MPI)", "(Open MPI) x.y", "Version: 4", "Version:"}) {
+    EXPECT_EQ(MpiVersion(said), "") << said;
+  }
+}
+
 TEST(LaunchCommandTest, AgentCalls) {
   std::optional<AgentCall> call = ParseAgentCall(
       {"10.77.0.2", " orted", "-mca", "ess", "\"env\"", "-mca", "orte_hnp_uri", "\"20788.0;tcp://10.77.0.1:5066\""});

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "grpcpp/grpcpp.h"
 #include "wire/channel.h"
 #include "wire/grpc_status.h"
+#include "worker/launch/find_program.h"
 #include "worker/launch/process.h"
 #include "worker/slurm/batch_logs.h"
 
@@ -36,14 +38,10 @@ std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
 }
 
 // Returns whether a folder of the environment's PATH has the program.
-bool IsOnPath(absl::string_view program, const std::vector<std::string>& environment) {
-  for (absl::string_view variable : environment) {
-    if (!absl::ConsumePrefix(&variable, "PATH=")) continue;
-    for (const absl::string_view folder : absl::StrSplit(variable, ':')) {
-      if (access(absl::StrCat(folder, "/", program).c_str(), X_OK) == 0) return true;
-    }
-  }
-  return false;
+bool IsOnPath(const std::string& program, const std::vector<std::string>& environment) {
+  return std::any_of(environment.begin(), environment.end(), [&program](absl::string_view variable) {
+    return absl::ConsumePrefix(&variable, "PATH=") && !FindProgram({program}, variable).empty();
+  });
 }
 
 absl::Duration Now() { return SteadyTime() - absl::UnixEpoch(); }
@@ -110,7 +108,10 @@ bool SlurmSite::Turn() {
     if (!job.waiting_ranks().empty()) waiting_.insert(job.job_id());
   }
   if (stop_.HasBeenNotified()) return true;
+  const bool idle = site->jobs().empty() && plan_.Jobs().empty();
+  if (idle && Now() - looked_ < options_.idle_interval) return true;
   const absl::StatusOr<std::string> queue = RunCommand(SqueueCommand());
+  if (queue.ok()) looked_ = Now();
   // Without the queue, it is not known which batch jobs there are. So none is submitted and none is ended.
   const std::string problem = queue.ok() ? "" : std::string(queue.status().message());
   if (problem != std::exchange(queue_problem_, problem) && !queue.ok()) options_.logger->error("{}", problem);

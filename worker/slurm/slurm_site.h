@@ -32,10 +32,12 @@ namespace hooke {
 struct SlurmSiteOptions {
   SlurmSiteFacts facts;
   BatchPlanOptions plan;
-  std::string host;                              // The name of this host.
-  ClusterToken token;                            // May be empty.
-  std::vector<std::string> environment;          // Of Slurm's programs, as "NAME=value".
-  absl::Duration interval = absl::Seconds(2);    // Pause between two looks at the queue.
+  std::string host;                            // The name of this host.
+  ClusterToken token;                          // May be empty.
+  std::vector<std::string> environment;        // Of Slurm's programs, as "NAME=value".
+  absl::Duration interval = absl::Seconds(2);  // Pause between two heartbeats, and two looks at the queue.
+  // Pause between two looks at the queue while there are neither jobs for this site nor batch jobs of it.
+  absl::Duration idle_interval = absl::Seconds(30);
   absl::Duration call_limit = absl::Seconds(5);  // For the coordinator's answer.
   // For one of Slurm's programs. The coordinator gives the site to another agent if it does not hear this one for 90 s.
   // Between two heartbeats squeue may run twice and scancel twice, or squeue twice and sbatch.
@@ -93,8 +95,9 @@ class SlurmSite {
   bool welcomed_ = false;
   absl::Duration refused_from_ = absl::InfiniteDuration();  // The first answer that another agent speaks for the site.
   std::set<std::string> waiting_;  // The jobs with groups that wait, by the last answer of the coordinator.
-  std::string queue_problem_;      // Why Slurm's queue could not be read the last time; empty: it could.
-  std::string problem_logged_;     // The last problem with the coordinator that was logged; empty: none since.
+  absl::Duration looked_ = -absl::InfiniteDuration();  // When Slurm's queue was read last.
+  std::string queue_problem_;   // Why Slurm's queue could not be read the last time; empty: it could.
+  std::string problem_logged_;  // The last problem with the coordinator that was logged; empty: none since.
   StopSignal stop_;
   absl::Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

@@ -216,6 +216,18 @@ TEST_F(SlurmSiteTest, OutputOfAnyBytesReachesTheCoordinator) {
   EXPECT_EQ(Submitted(), 1);
 }
 
+// An agent without work leaves Slurm's controller alone, but for one look: batch jobs of an agent before it may be
+// there.
+TEST_F(SlurmSiteTest, AnIdleAgentDoesNotAskForTheQueue) {
+  Program("squeue", "echo x >> looks; cat queue");
+  Start();
+  ASSERT_TRUE(coordinator_.WaitForCount(20));
+  EXPECT_EQ(Lines("looks"), 1);
+  coordinator_.SetWaiting(1);
+  EXPECT_TRUE(coordinator_.WaitForNote("Slurm job 1 waits: Priority"));
+  EXPECT_GE(Lines("looks"), 3);
+}
+
 // While squeue fails, that is what each job waits for, even one that never had a batch job.
 TEST_F(SlurmSiteTest, AQueueThatCannotBeReadIsNoted) {
   Program("squeue", "echo squeue: error: no controller; exit 1");
