@@ -38,7 +38,8 @@ def main(steps, kills, seed, out):
             os.kill(os.getpid(), signal.SIGKILL)
     job.finish()
     if job.rank == 0:
-        numpy.savez(out, **{name: value.numpy() for name, value in model.state_dict().items()})
+        # Counters are no part of the center. They are as old as the newest kept state.
+        numpy.savez(out, **{name: value.numpy() for name, value in model.state_dict().items() if value.is_floating_point()})
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "flags/command_line.h"
 #include "wire/address_fault.h"
+#include "wire/host_port.h"
 #include "wire/worker_limits.h"
 #include "worker/launch/find_program.h"
 
@@ -36,6 +37,8 @@ std::string CheckTimeout(const std::string& text) {
   if (absl::ParseDuration(text, &timeout) && timeout >= kTimeoutMin && timeout <= kTimeoutMax) return "";
   return absl::StrCat("must be a duration from 1ms to 24h, like 30s or 1m30s, got ", text);
 }
+
+std::string CheckCoordinator(const std::string& text) { return std::string(CheckDialAddress(text).message()); }
 
 std::string CheckNetwork(const std::string& text) { return std::string(CheckSubnet(text).message()); }
 
@@ -110,7 +113,7 @@ void AddOptions(const FlagDefaults& defaults, Command& command, WorkerFlags& fla
   worker.launch.remote_agent = defaults.own_folder + "/hooke-remote";
   worker.launch.mpirun = MpirunOf(MpirunNames(worker.launch.flavour), defaults.path);
   flags.token_file = defaults.token_file;
-  command.Add("--coordinator", worker.coordinator, "HOST:PORT of the coordinator");
+  command.Add("--coordinator", worker.coordinator, "HOST:PORT of the coordinator").Check(CheckCoordinator);
   command.Add("--name", worker.name, "name of this worker, unique in the cluster");
   command.Add("--site", worker.site, "where this worker stands; jobs ask for it by groups.site");
   AddShareOptions(command, raw);
