@@ -13,6 +13,14 @@ cc_library(
     name = "link",
     linkopts = {linkopts},
 )
+
+cc_library(
+    name = "{name}",
+    hdrs = [":headers"],
+    defines = {defines},
+    includes = {includes},
+    deps = [":link"],
+)
 """
 
 def _pkg_config(ctx, option):
@@ -22,13 +30,21 @@ def _pkg_config(ctx, option):
     return [word for word in result.stdout.strip().split(" ") if word]
 
 def _impl(ctx):
+    includes = []
     for index, flag in enumerate(_pkg_config(ctx, "--cflags-only-I")):
-        ctx.symlink(flag[2:], "include{}".format(index))
-    ctx.file("BUILD", _BUILD.format(linkopts = _pkg_config(ctx, "--libs")))
+        includes.append("include{}".format(index))
+        ctx.symlink(flag[2:], includes[-1])
+    ctx.file("BUILD", _BUILD.format(
+        defines = ctx.attr.defines,
+        includes = includes,
+        linkopts = _pkg_config(ctx, "--libs"),
+        name = ctx.name,
+    ))
 
 pkg_config_library = repository_rule(
     implementation = _impl,
     attrs = {
+        "defines": attr.string_list(),
         "package": attr.string(mandatory = True),
     },
     environ = ["PKG_CONFIG_PATH"],
