@@ -44,6 +44,8 @@ def first_sample(step: int, part: int, batch: int, accumulate: int, place) -> in
 class Job:
     """This rank's part in its job. Base of the jobs of hooke.torch and hooke.numpy."""
 
+    _steps_advice = ""  # What to do if an epoch took another number of steps than its samples fill.
+
     def __init__(self, native: Optional[Native] = None):
         global _joined
         if native is None:
@@ -56,6 +58,8 @@ class Job:
         self._earlier, self._generation_step = native.earlier_generations()
         self._registered = self._begun = self._finished = self._left = self._stopping = False
         self._epochs_planned = 0
+        self._sampler: Any = None  # The first that was made: it says how long an epoch is.
+        self.accumulate = 1  # Backward passes whose gradients make a step.
         self._division: Optional[Division] = None  # Of the data; None if the length of an epoch is not known.
         self._first_step = self._step = 0
         self._skipped = 0  # Steps whose samples were taken, but which were not counted, in all starts of this generation.
@@ -99,8 +103,9 @@ class Job:
         """Begins training, and returns an iterator over the epochs that are left. After the last one, training is finished."""
         if self._finished:
             raise misuse("job.epochs() was called after training had ended")
+        told = self._begun and count == self._epochs_planned
         self._epochs_planned = count
-        if self._begun:
+        if self._begun and not told:
             self._native.notice(f"epochs({count}) came after training had begun: give it before the first step, so that the job knows its length")
         self.begin()
         return self._each_epoch(count)
@@ -157,8 +162,7 @@ class Job:
         planned = self._division.steps(epoch) - self._first_in(epoch, self._division)
         if steps > planned or 2 * steps <= planned:
             self._native.notice(
-                f"epoch {epoch} took {steps} steps instead of {planned}, so a restart would go on at a wrong sample: "
-                "if you accumulate gradients over n backward passes, give accumulate=n to wrap()"
+                f"epoch {epoch} took {steps} steps instead of {planned}, so a restart would go on at a wrong sample: {self._steps_advice}"
             )
 
     def _first_in(self, epoch: int, division: Division) -> int:
@@ -172,7 +176,10 @@ class Job:
 
     def _plan(self) -> Tuple[int, Optional[Division]]:
         """Returns the last step of the training, 0 if it is not known, and the division of its data, if the length of an epoch is known."""
-        return 0, None
+        if self._sampler is None:
+            return 0, None
+        division = self._sampler.division()
+        return self._generation_step + division.steps_before(self._epochs_planned) if self._epochs_planned else 0, division
 
     def begin(self) -> None:
         """Begins training: from now on the model has the values of the center. Collective. Happens by itself: before

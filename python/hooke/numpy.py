@@ -2,25 +2,27 @@
 
     import hooke.numpy as hooke
     job = hooke.init()
-    parameters = job.register({"w": w, "b": b})
-    for step in range(job.first_step, 1000):
-        job.gradients["w"][...], job.gradients["b"][...], loss = gradient_of(parameters)
-        job.combine(loss)
-        for name in parameters:
-            parameters[name] -= 0.1 * job.gradients[name]
-        job.end_step()
-    job.finish()
+    sampler = job.sampler(samples, batch_size=64)
+    parameters = job.register({"w": w, "b": b}, epochs=10)
+    for epoch in job.epochs(10):
+        for batch in sampler:
+            job.gradients["w"][...], job.gradients["b"][...], loss = gradient_of(parameters, samples[batch])
+            job.combine(loss)
+            for name in parameters:
+                parameters[name] -= 0.1 * job.gradients[name]
+            job.end_step()
 """
 
 import ctypes
 import math
 import pickle
-from typing import Dict, Mapping, Optional
+from typing import Any, Dict, Iterator, Mapping, Optional
 
 import numpy
 
 from hooke import _job, _state
 from hooke._native import BUFFER, PARAMETER, Code, Error, Native, Tensor, invalid, misuse
+from hooke._sampler import RankSamples
 
 __all__ = ["Code", "Error", "Job", "init"]
 
@@ -35,8 +37,25 @@ def _at(address: int, shape, dtype) -> numpy.ndarray:
     return numpy.frombuffer((ctypes.c_char * size).from_address(address), dtype=dtype).reshape(shape)
 
 
+class Sampler(RankSamples):
+    """The batches of this rank, as arrays of the numbers of samples. Made by job.sampler()."""
+
+    def __len__(self) -> int:
+        """Batches of this rank in a whole epoch. The first epochs after a restart, or after a change of the number of groups, may have fewer."""
+        return self.steps_per_epoch()
+
+    def __iter__(self) -> Iterator[numpy.ndarray]:
+        epoch, first_step, division = self._begin_pass()
+        # The same on all ranks of all groups.
+        order = numpy.random.default_rng([self._job.seed, epoch]).permutation(self._samples) if self._shuffle else numpy.arange(self._samples)
+        left = numpy.concatenate([order[first:last] for first, last in division.part(epoch).left])
+        return (left[batch] for batch in self._batches(epoch, first_step, division))
+
+
 class Job(_job.Job):
     """This rank's part in the job."""
+
+    _steps_advice = "call end_step() once for each batch of the sampler"
 
     def __init__(self, native: Optional[Native] = None):
         super().__init__(native)
@@ -54,14 +73,19 @@ class Job(_job.Job):
         buffers: Optional[Mapping[str, numpy.ndarray]] = None,
         steps_total: int = 0,
         steps_per_epoch: int = 0,
+        epochs: int = 0,
     ) -> Dict[str, numpy.ndarray]:
         """Moves arrays of float32 or float16 into the job, begins training, and returns the views to train. Collective, once.
 
         Afterwards they have the values of the center. Change them in place. job.leave() replaces them in the dictionary
         by copies, because their memory is the job's.
+
+        The job knows how long training is by `steps_total` and `steps_per_epoch`, or by a sampler and `epochs`.
         """
         if self._registered:
             raise misuse("job.register() was called before: one job trains one set of parameters")
+        if self._sampler is not None and (steps_total or steps_per_epoch):
+            raise invalid("register: the sampler says how many steps an epoch has; give `epochs` in place of steps_total and steps_per_epoch")
         named = [(name, array, PARAMETER) for name, array in parameters.items()] + [(name, array, BUFFER) for name, array in (buffers or {}).items()]
         for name, array, _ in named:
             if not isinstance(array, numpy.ndarray) or array.dtype not in (numpy.float32, numpy.float16) or not array.size:
@@ -78,6 +102,7 @@ class Job(_job.Job):
                 self._gradients[tensor.name] = _at(tensor.gradient, tensor.shape, array.dtype)
         self._registered = True
         self._steps_planned = (steps_total, steps_per_epoch)
+        self._epochs_planned = epochs
         self.begin()
         return self._views
 
@@ -98,7 +123,18 @@ class Job(_job.Job):
         self._objects.set(kept["objects"])
         _state.set_generators(kept["generators"])
 
+    def sampler(self, samples: Any, batch_size: int, shuffle: bool = True) -> Sampler:
+        """Returns this rank's batches of a data set, or of a number of samples. Made before register(), the first one says how long an epoch is."""
+        sampler = Sampler(self, samples if isinstance(samples, int) else len(samples), batch_size, shuffle)
+        if self._sampler is None:
+            if self._begun:
+                raise misuse("job.sampler() was called after job.register(): make it before, so that the job knows how long an epoch is")
+            self._sampler = sampler
+        return sampler
+
     def _plan(self):
+        if self._sampler is not None:
+            return super()._plan()
         total, per_epoch = self._steps_planned
         # An epoch is as many samples as its steps take if each rank takes one.
         return total, self._divide(per_epoch * self._place.ranks_of_all, 1) if per_epoch else None
@@ -110,8 +146,11 @@ class Job(_job.Job):
         return self._loss
 
     def end_step(self, samples: int = 0, epoch: float = 0.0) -> int:
-        """Counts the step, exchanges if it is time, and zeroes the gradients. Returns the steps done. Collective."""
-        self._end_step(samples, epoch)
+        """Counts the step, exchanges if it is time, and zeroes the gradients. Returns the steps done. Collective.
+
+        `samples` is what this rank took in the step; 0: a batch of the sampler, if there is one.
+        """
+        self._end_step(samples or (self._sampler.batch_size if self._sampler is not None else 0), epoch)
         for gradient in self._gradients.values():
             gradient.fill(0)
         self._keep_state()

@@ -79,10 +79,11 @@ class _Begins:
 class Job(_job.Job):
     """This rank's part in the job."""
 
+    _steps_advice = "if you accumulate gradients over n backward passes, give accumulate=n to wrap()"
+
     def __init__(self, native: Native = None):
         super().__init__(native)
-        self.accumulate = 1
-        self._model = self._arena = self._sampler = None
+        self._model = self._arena = None
         self._optimizers: List[torch.optim.Optimizer] = []
         self._steps = Steps()
         self._may_step = set()  # Optimizers that have not stepped since the gradients were combined.
@@ -206,12 +207,6 @@ class Job(_job.Job):
 
         with self._values_in_job():
             super()._with_center(with_values)
-
-    def _plan(self):
-        if not self._sampler:
-            return 0, None
-        division = self._sampler.division()
-        return self._generation_step + division.steps_before(self._epochs_planned) if self._epochs_planned else 0, division
 
     def _epochs_left(self, count: int):
         before = None

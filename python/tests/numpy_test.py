@@ -81,6 +81,78 @@ class Arrays(unittest.TestCase):
             job.end_step()
         self.assertEqual(job.step, 2)
 
+    def take(self, samples, batch, epochs=1, first_step=0, **place):
+        """Returns the batches of each epoch."""
+        native = FakeNative(first_step=first_step, **place)
+        job = hooke.numpy.Job(native)
+        sampler = job.sampler(samples, batch)
+        job.register({"w": numpy.zeros(1, numpy.float32)}, epochs=epochs)
+        taken = {}
+        for epoch in job.epochs(epochs):
+            for numbers in sampler:
+                taken.setdefault(epoch, []).append(numbers.tolist())
+                job.combine(0.0)
+                job.end_step()
+        self.assertEqual((native.notices, native.calls[-1]), ([], "finish"))
+        self.assertEqual(native.plan, (len(sampler) * epochs, len(sampler)))
+        return taken
+
+    def test_no_sample_twice_in_groups_of_different_size(self):
+        seen = []
+        for group, ranks in enumerate((3, 1, 2)):
+            for rank in range(ranks):
+                place = {"group": group, "groups": 3, "rank": rank, "ranks": ranks, "ranks_before": (0, 3, 4)[group], "ranks_of_all": 6}
+                (batches,) = self.take(range(100), 4, **place).values()
+                self.assertEqual([len(batch) for batch in batches], [4] * 4)
+                seen += sum(batches, [])
+        self.assertEqual((len(set(seen)), len(seen)), (96, 96))
+
+    def test_goes_on_where_it_was(self):
+        whole = self.take(64, 4, epochs=3)
+        self.assertEqual([sorted(sum(whole[epoch], [])) for epoch in range(3)], [list(range(64))] * 3)
+        self.assertNotEqual(whole[0], whole[1])
+        again = self.take(64, 4, epochs=3, first_step=21)
+        self.assertEqual(again, {1: whole[1][5:], 2: whole[2]})
+        self.assertEqual(self.take(64, 4, epochs=3, first_step=48), {})
+
+    def test_order_and_number_of_samples(self):
+        native = FakeNative()
+        job = hooke.numpy.Job(native)
+        sampler = job.sampler(10, batch_size=4, shuffle=False)
+        job.register({"w": numpy.zeros(1, numpy.float32)}, epochs=1)
+        self.assertEqual([batch.tolist() for batch in sampler], [[0, 1, 2, 3], [4, 5, 6, 7]])
+        job.combine()
+        job.end_step()
+        self.assertEqual(native.samples, 4)
+
+    def test_other_group_stops_the_job(self):
+        """The epoch ends at once, and no other one begins."""
+        native = FakeNative(groups=2)
+        native.stops_at = 5
+        job = hooke.numpy.Job(native)
+        sampler = job.sampler(64, batch_size=4)
+        job.register({"w": numpy.zeros(1, numpy.float32)}, epochs=5)
+        for _ in job.epochs(5):
+            for _ in sampler:
+                job.combine()
+                job.end_step()
+        self.assertEqual((job.step, native.calls[-2:], native.notices), (5, ["stop", "finish"], []))
+
+    def test_steps_that_do_not_fit_the_samples(self):
+        native = FakeNative()
+        job = hooke.numpy.Job(native)
+        sampler = job.sampler(64, batch_size=4)
+        with self.assertRaisesRegex(hooke.Error, "give `epochs` in place of steps_total"):
+            job.register({"w": numpy.zeros(1, numpy.float32)}, steps_per_epoch=3)
+        job.register({"w": numpy.zeros(1, numpy.float32)}, epochs=2)
+        for _ in job.epochs(1):
+            for number, _ in enumerate(sampler):
+                if number % 4 == 0:
+                    job.combine()
+                    job.end_step()
+        self.assertIn("epochs(1) came after training had begun", native.notices[0])
+        self.assertIn("epoch 0 took 4 steps instead of 16, so a restart would go on at a wrong sample: call end_step() once", native.notices[1])
+
     def test_misuse(self):
         job = hooke.numpy.Job(FakeNative())
         with self.assertRaisesRegex(hooke.Error, "no model yet"):
@@ -88,6 +160,8 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(hooke.Error, r"w is float64 of shape \(2,\)"):
             job.register({"w": numpy.zeros(2)})
         job.register({"w": numpy.zeros(2, numpy.float32)})
+        with self.assertRaisesRegex(hooke.Error, "make it before, so that the job knows how long an epoch is"):
+            job.sampler(8, batch_size=1)
         with self.assertRaisesRegex(hooke.Error, "before: one job trains one set"):
             job.register({"w": numpy.zeros(2, numpy.float32)})
 
