@@ -89,6 +89,34 @@ const Room* RoomToWaitFor(const WaitingGroup& group, const Rooms& rooms, absl::D
   return best;
 }
 
+// Says why no group can have ranks on both workers of a site. Empty: one can.
+std::string WhyNotBeside(const FreeWorker& largest, const FreeWorker& other) {
+  if (other.address.empty()) return absl::StrCat(other.name, " has no address for other nodes");
+  if (other.address == largest.address) return absl::StrCat(other.name, " is on the same node");
+  if (other.mpi != largest.mpi) {
+    return absl::StrCat(other.name, " has the MPI library ", other.mpi, ", not ", largest.mpi);
+  }
+  if (other.version == largest.version) return "";
+  return absl::StrCat(other.name, " has Hooke ", other.version, ", not ", largest.version);
+}
+
+// For a group that the workers of a site could run if they went together. Empty: they have too few slots.
+std::string WhyNotTogether(const WaitingGroup& group, const Rooms& rooms, const FreeWorker& largest) {
+  uint64_t slots = 0;
+  std::vector<std::string> faults;
+  for (const Room* room : rooms.all()) {
+    const FreeWorker& other = room->worker;
+    if (other.drained || !Suits(group, other) || other.site != largest.site) continue;
+    slots += other.slots;
+    if (&other == &largest || largest.address.empty() || faults.size() == kNamesMax) continue;
+    std::string fault = WhyNotBeside(largest, other);
+    if (!fault.empty()) faults.push_back(std::move(fault));
+  }
+  if (largest.address.empty()) faults.push_back("it has no address for other nodes");
+  if (slots < group.ranks || faults.empty()) return "";
+  return absl::StrCat("; ", absl::StrJoin(faults, ", "));
+}
+
 // For a group that only several workers could run.
 std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant now) {
   WorkerSet best;
@@ -105,7 +133,7 @@ std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant n
       if (largest == nullptr || room->worker.slots > largest->worker.slots) largest = room;
     }
     return absl::StrCat(Needs(group), "; the largest worker that could run it, ", largest->worker.name, ", has ",
-                        largest->worker.slots);
+                        largest->worker.slots, WhyNotTogether(group, rooms, largest->worker));
   }
   const uint64_t free = SumOf(best, &FreeWorker::free);
   std::string text =

@@ -126,6 +126,16 @@ const Case kCases[] = {
      {Group("a-2", 4)},
      {Together("10.0.0.1", Worker("w1", 2, {Known("b-1", 1, 3)})), Together("10.0.0.2", Worker("w2", 2, {}))},
      "needs 4 slots at hpc; 3 free on 2 workers of hpc together; 1 more when b-1 ends, about 1970-01-12T13:50:00Z"},
+    {"workers that have enough slots, but do not go together",
+     {Group("a-2", 6)},
+     {Together("10.0.0.1", Worker("w1", 4, {})), Worker("w2", 2, {}), Together("10.0.0.1", Worker("w3", 1, {}))},
+     "needs 6 slots at hpc; the largest worker that could run it, w1, has 4; w2 has no address for other nodes, w3 is "
+     "on "
+     "the same node"},
+    {"the largest worker does not go with others",
+     {Group("a-2", 6)},
+     {Worker("w1", 4, {}), Together("10.0.0.2", Worker("w2", 2, {}))},
+     "needs 6 slots at hpc; the largest worker that could run it, w1, has 4; it has no address for other nodes"},
     {"several workers that a group ahead waits for",
      {Group("a-2", 4), Group("b-3", 3)},
      {Together("10.0.0.1", Worker("w1", 2, {Unknown("b-1", 2)})), Together("10.0.0.2", Worker("w2", 2, {}))},
