@@ -18,7 +18,7 @@ LIBRARY, HEADER, PROGRAM = "hooke/libhooke.so", "hooke/hooke.h", "hooke/hooke"
 # Path in the wheel -> where it may have been built, best first.
 BINARIES = {
     LIBRARY: (HERE / LIBRARY, BUILT / "worker/api/libhooke.so"),
-    HEADER: (BUILT / "bin/hooke.h",),
+    HEADER: (HERE.parent / "worker/api/hooke.h",),
     PROGRAM: (BUILT / "bin/hooke", BUILT / "client/hooke"),
 }
 

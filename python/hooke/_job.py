@@ -44,7 +44,8 @@ def first_sample(step: int, part: int, batch: int, accumulate: int, place) -> in
 class Job:
     """This rank's part in its job. Base of the jobs of hooke.torch and hooke.numpy."""
 
-    _steps_advice = ""  # What to do if an epoch took another number of steps than its samples fill.
+    # What to do if an epoch takes more or fewer steps than planned, and how to say in time how long training is.
+    _steps_advice = _length_advice = ""
 
     def __init__(self, native: Optional[Native] = None):
         global _joined
@@ -58,6 +59,7 @@ class Job:
         self._earlier, self._generation_step = native.earlier_generations()
         self._registered = self._begun = self._finished = self._left = self._stopping = False
         self._epochs_planned = 0
+        self._counts_epochs = False  # Whether the program goes through epochs().
         self._sampler: Any = None  # The first that was made: it says how long an epoch is.
         self.accumulate = 1  # Backward passes whose gradients make a step.
         self._division: Optional[Division] = None  # Of the data; None if the length of an epoch is not known.
@@ -104,9 +106,9 @@ class Job:
         if self._finished:
             raise misuse("job.epochs() was called after training had ended")
         told = self._begun and count == self._epochs_planned
-        self._epochs_planned = count
+        self._epochs_planned, self._counts_epochs = count, True
         if self._begun and not told:
-            self._native.notice(f"epochs({count}) came after training had begun: give it before the first step, so that the job knows its length")
+            self._native.notice(f"epochs({count}) came after training had begun: {self._length_advice}, so that the job knows its length")
         self.begin()
         return self._each_epoch(count)
 
@@ -139,7 +141,7 @@ class Job:
         """
         self.begin()
         self._stopping = True
-        if not self._epochs_planned:
+        if not self._counts_epochs:
             self._native.stop()
 
     @property

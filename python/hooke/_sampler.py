@@ -1,11 +1,17 @@
 """Which samples a rank takes: every sample at most once in an epoch, and those that are left after a restart or a change of the number of groups."""
 
 import itertools
+import operator
 from typing import Iterator, Optional, Tuple
 
 from hooke import _job
 from hooke._division import Division
 from hooke._native import invalid
+
+
+def number_of(samples) -> int:
+    """Returns how many samples a data set has. It may be given by their number."""
+    return operator.index(samples) if hasattr(samples, "__index__") and not hasattr(samples, "__len__") else len(samples)
 
 
 class RankSamples:

@@ -22,7 +22,7 @@ import numpy
 
 from hooke import _job, _state
 from hooke._native import BUFFER, PARAMETER, Code, Error, Native, Tensor, invalid, misuse
-from hooke._sampler import RankSamples
+from hooke._sampler import RankSamples, number_of
 
 __all__ = ["Code", "Error", "Job", "init"]
 
@@ -56,6 +56,7 @@ class Job(_job.Job):
     """This rank's part in the job."""
 
     _steps_advice = "call end_step() once for each batch of the sampler"
+    _length_advice = "give register() the same number as `epochs`"
 
     def __init__(self, native: Optional[Native] = None):
         super().__init__(native)
@@ -86,6 +87,8 @@ class Job(_job.Job):
             raise misuse("job.register() was called before: one job trains one set of parameters")
         if self._sampler is not None and (steps_total or steps_per_epoch):
             raise invalid("register: the sampler says how many steps an epoch has; give `epochs` in place of steps_total and steps_per_epoch")
+        if epochs and self._sampler is None:
+            raise invalid("register: `epochs` needs a sampler, which says how long an epoch is; make it before, or give steps_total and steps_per_epoch")
         named = [(name, array, PARAMETER) for name, array in parameters.items()] + [(name, array, BUFFER) for name, array in (buffers or {}).items()]
         for name, array, _ in named:
             if not isinstance(array, numpy.ndarray) or array.dtype not in (numpy.float32, numpy.float16) or not array.size:
@@ -125,7 +128,7 @@ class Job(_job.Job):
 
     def sampler(self, samples: Any, batch_size: int, shuffle: bool = True) -> Sampler:
         """Returns this rank's batches of a data set, or of a number of samples. Made before register(), the first one says how long an epoch is."""
-        sampler = Sampler(self, samples if isinstance(samples, int) else len(samples), batch_size, shuffle)
+        sampler = Sampler(self, number_of(samples), batch_size, shuffle)
         if self._sampler is None:
             if self._begun:
                 raise misuse("job.sampler() was called after job.register(): make it before, so that the job knows how long an epoch is")

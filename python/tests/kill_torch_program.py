@@ -1,7 +1,7 @@
 """A PyTorch script for kills_test.py: kill_torch_program.py STEPS KILLS SEED OUT.
 
 As kill_program.py, for a job whose servers step. Each step's samples come from its number. After a step, the rank that
-kill_program.plan names kills itself.
+kill_program.plan names kills itself, EARLIEST steps later: a start that was killed before anything was kept tells nothing.
 """
 
 import os
@@ -16,6 +16,7 @@ import torch  # noqa: E402
 
 import hooke.torch as hooke  # noqa: E402
 
+EARLIEST = 5
 INPUTS, HIDDEN, OUTPUTS, BATCH = 256, 128, 10, 4  # Three blocks, so each rank sends some.
 
 
@@ -23,9 +24,9 @@ def main(steps, kills, seed, out):
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(INPUTS, HIDDEN), torch.nn.Tanh(), torch.nn.BatchNorm1d(HIDDEN), torch.nn.Linear(HIDDEN, OUTPUTS))
     job = hooke.init()
-    model, optimizer = job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    model, optimizer = job.wrap(model, torch.optim.SGD(model.parameters(), lr=1.0))  # Only the servers step.
     start = job.place.incarnation
-    deadly_step, deadly_rank, _ = kill_program.plan(steps, kills, seed)[start - 1] if start <= kills else (0, -1, 0)
+    deadly_step, deadly_rank, _ = kill_program.plan(steps - EARLIEST, kills, seed)[start - 1] if start <= kills else (0, -1, 0)
     job.begin()
     print(f"start {start} goes on from step {job.first_step}", flush=True)
     while job.step < steps:
@@ -34,7 +35,7 @@ def main(steps, kills, seed, out):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        if (job.step, job.rank) == (deadly_step, deadly_rank):
+        if (job.step - EARLIEST, job.rank) == (deadly_step, deadly_rank):
             os.kill(os.getpid(), signal.SIGKILL)
     job.finish()
     if job.rank == 0:

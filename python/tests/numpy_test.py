@@ -72,7 +72,8 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(hooke.Error, "no model yet"):
             job.stop()
         self.assertFalse(job.stopping)
-        job.register({"w": numpy.ones(1, numpy.float32)})
+        job.sampler(64, 1)
+        job.register({"w": numpy.ones(1, numpy.float32)}, epochs=3)
         job.stop()
         self.assertIn("stop", native.calls)
         native.stops_at = 2
@@ -118,7 +119,7 @@ class Arrays(unittest.TestCase):
     def test_order_and_number_of_samples(self):
         native = FakeNative()
         job = hooke.numpy.Job(native)
-        sampler = job.sampler(10, batch_size=4, shuffle=False)
+        sampler = job.sampler(numpy.int64(10), batch_size=4, shuffle=False)
         job.register({"w": numpy.zeros(1, numpy.float32)}, epochs=1)
         self.assertEqual([batch.tolist() for batch in sampler], [[0, 1, 2, 3], [4, 5, 6, 7]])
         job.combine()
@@ -150,7 +151,7 @@ class Arrays(unittest.TestCase):
                 if number % 4 == 0:
                     job.combine()
                     job.end_step()
-        self.assertIn("epochs(1) came after training had begun", native.notices[0])
+        self.assertIn("epochs(1) came after training had begun: give register() the same number as `epochs`", native.notices[0])
         self.assertIn("epoch 0 took 4 steps instead of 16, so a restart would go on at a wrong sample: call end_step() once", native.notices[1])
 
     def test_misuse(self):
@@ -159,6 +160,8 @@ class Arrays(unittest.TestCase):
             job.combine()
         with self.assertRaisesRegex(hooke.Error, r"w is float64 of shape \(2,\)"):
             job.register({"w": numpy.zeros(2)})
+        with self.assertRaisesRegex(hooke.Error, "`epochs` needs a sampler"):
+            job.register({"w": numpy.zeros(2, numpy.float32)}, epochs=2)
         job.register({"w": numpy.zeros(2, numpy.float32)})
         with self.assertRaisesRegex(hooke.Error, "make it before, so that the job knows how long an epoch is"):
             job.sampler(8, batch_size=1)

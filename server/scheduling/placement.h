@@ -33,7 +33,7 @@ struct FreeWorker {
   // The IP address at which the site's other nodes reach this worker. Empty: the worker takes no part in groups of
   // several workers.
   std::string address = {};
-  std::string mpi = {};  // The MPI library of its ranks.
+  std::string mpi = {};  // The MPI library of its ranks, and its version.
   // The groups on its other slots. Slots that are neither free nor an occupant's may become free at any time.
   std::vector<Occupant> occupants = {};
   bool drained = false;       // It gets no groups.

@@ -13,7 +13,7 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kNamesMax = 3;  // Of more jobs for which a group waits, only the number is told.
+constexpr size_t kNamesMax = 3;  // Of more jobs for which a group waits, or more workers, only the number is told.
 
 std::string Needs(const WaitingGroup& group) {
   const std::string gpus = group.gpus_per_rank == 0 ? "" : absl::StrCat(" with ", GpusText(group.gpus_per_rank));
@@ -108,13 +108,15 @@ std::string WhyNotTogether(const WaitingGroup& group, const Rooms& rooms, const 
     const FreeWorker& other = room->worker;
     if (other.drained || !Suits(group, other) || other.site != largest.site) continue;
     slots += other.slots;
-    if (&other == &largest || largest.address.empty() || faults.size() == kNamesMax) continue;
+    if (&other == &largest || largest.address.empty()) continue;
     std::string fault = WhyNotBeside(largest, other);
     if (!fault.empty()) faults.push_back(std::move(fault));
   }
   if (largest.address.empty()) faults.push_back("it has no address for other nodes");
   if (slots < group.ranks || faults.empty()) return "";
-  return absl::StrCat("; ", absl::StrJoin(faults, ", "));
+  const size_t told = std::min(faults.size(), kNamesMax);
+  return absl::StrCat("; ", absl::StrJoin(faults.begin(), faults.begin() + static_cast<ptrdiff_t>(told), ", "),
+                      told == faults.size() ? "" : absl::StrCat(" and ", faults.size() - told, " more"));
 }
 
 // For a group that only several workers could run.

@@ -11,6 +11,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "clocks/steady_time.h"
 #include "files/whole_file.h"
 #include "mpi_group/sockets/host_addresses.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
@@ -96,8 +98,8 @@ std::string OmpiInfo(const LaunchOptions& launch) {
   return OutputOf({folder + "ompi_info", "--parsable", "--config"}, launch.environment, kToolLimit);
 }
 
-// Waits until `goes_on` returns false, which it asks several times a second, or until a signal. Returns the signal; 0:
-// there was none.
+// Waits until `goes_on` returns false, or until a signal, for which it looks when it has asked, and several times a
+// second. Returns the signal; 0: there was none.
 int WaitForSignal(const sigset_t& signals, const std::function<bool()>& goes_on) {
   while (goes_on()) {
     const timespec tick = absl::ToTimespec(absl::Milliseconds(200));
@@ -108,15 +110,22 @@ int WaitForSignal(const sigset_t& signals, const std::function<bool()>& goes_on)
 }
 
 // Returns the address from which the coordinator is reached. A worker that starts with its machine waits here for the
-// network and for names, until a signal: without them it reaches no coordinator, and would know no address of its own
-// for good. nullopt: a signal came.
-std::optional<HostAddress> WaitForNetwork(const std::string& coordinator, const sigset_t& signals,
-                                          spdlog::logger& logger) {
+// network and for names: without them it reaches no coordinator, and would know no address of its own for good.
+// nullopt: a signal came, or the time of --exit-idle is over.
+std::optional<HostAddress> WaitForNetwork(const WorkerFlags& flags, const sigset_t& signals, spdlog::logger& logger) {
+  const std::string& coordinator = flags.worker.coordinator;
   std::optional<HostAddress> toward = AddressToward(coordinator);
   if (toward.has_value()) return toward;
   logger.warn("no network leads to --coordinator {}, or its name is not known: waiting", coordinator);
-  const int signal = WaitForSignal(signals, [&] { return !(toward = AddressToward(coordinator)).has_value(); });
-  if (signal > 0) logger.info("{}: stopped", strsignal(signal));
+  const bool may_idle = flags.exit_idle == absl::ZeroDuration();
+  const absl::Time limit = may_idle ? absl::InfiniteFuture() : SteadyTime() + flags.exit_idle;
+  const int signal = WaitForSignal(
+      signals, [&] { return !(toward = AddressToward(coordinator)).has_value() && SteadyTime() < limit; });
+  if (signal > 0) {
+    logger.info("{}: stopped", strsignal(signal));
+  } else if (!toward.has_value()) {
+    logger.error("no network has led to the coordinator for {} (--exit-idle)", absl::FormatDuration(flags.exit_idle));
+  }
   return toward;
 }
 
@@ -136,7 +145,7 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, const HostAddress& toward,
   }
   if (options.node.address.empty()) {
     logger.info(
-        "only groups whose ranks all run here: --coordinator {} is reached by {}, which no other node reaches; "
+        "only groups whose ranks all run here: --coordinator {} is reached from {}, which is no address of a network; "
         "--interface or --subnet names another address",
         options.coordinator, TextOf(toward));
   } else if (access(options.launch.remote_agent.c_str(), X_OK) != 0) {
@@ -250,6 +259,23 @@ void WarnOfMissingGpus(const WorkerFlags& flags, spdlog::logger& logger) {
   }
 }
 
+// Logs why there is no worker. Returns the exit status.
+int Failed(const absl::Status& why, spdlog::logger& logger) {
+  logger.error("{}", std::string(why.message()));
+  return absl::IsInvalidArgument(why) ? 2 : 1;
+}
+
+// Returns the version of the MPI library of mpirun; "" with a warning if it does not say it.
+std::string AskMpiVersion(const LaunchOptions& launch, spdlog::logger& logger) {
+  std::string version = MpiVersion(OutputOf({launch.mpirun, "--version"}, launch.environment, kToolLimit));
+  if (version.empty()) {
+    logger.warn(
+        "`{} --version` does not say which version it is: this worker takes no part in groups with workers whose does",
+        launch.mpirun);
+  }
+  return version;
+}
+
 int Main(int argc, char** argv) {
   // Signals are blocked before the first thread is made. All threads inherit the mask, so only this one takes the
   // signals.
@@ -283,8 +309,6 @@ int Main(int argc, char** argv) {
   options.version = HOOKE_VERSION;
   options.launch.environment = Environment();
   options.launch.as_root = geteuid() == 0;
-  options.mpi_version =
-      MpiVersion(OutputOf({options.launch.mpirun, "--version"}, options.launch.environment, kToolLimit));
   options.logger = logger;
   // Set before the session starts, whose thread calls on_welcome.
   const auto metrics = std::make_shared<std::string>();
@@ -293,17 +317,16 @@ int Main(int argc, char** argv) {
     logger->info("metrics at http://{}/metrics", address);
   };
   options.on_welcome = [path = flags.ready_file, metrics, logger] { WriteReadyFile(path, *metrics, *logger); };
-  const std::optional<HostAddress> toward = WaitForNetwork(options.coordinator, signals, *logger);
+  if (absl::Status status = CheckWorkerOptions(options); !status.ok()) return Failed(status, *logger);
+  const std::optional<HostAddress> toward = WaitForNetwork(flags, signals, *logger);
   if (!toward.has_value()) return 0;
+  options.mpi_version = AskMpiVersion(options.launch, *logger);
   if (absl::Status status = SetNodeAddress(flags, *toward, options, *logger); !status.ok()) {
     logger->error("{}", std::string(status.message()));
     return 2;
   }
   absl::StatusOr<std::unique_ptr<WorkerDaemon>> daemon = WorkerDaemon::Start(std::move(options));
-  if (!daemon.ok()) {
-    logger->error("{}", std::string(daemon.status().message()));
-    return daemon.status().code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
-  }
+  if (!daemon.ok()) return Failed(daemon.status(), *logger);
   if (!WaitForEnd(signals, flags.exit_idle, **daemon, *logger)) {
     logger->error("{}", std::string((*daemon)->Refusal().message()));
     return 1;

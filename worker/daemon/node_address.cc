@@ -149,8 +149,11 @@ std::vector<std::string> UcxDevices(absl::Span<const std::string> interfaces, co
       rdma.push_back(absl::StrCat(at->path().filename().string(), ":", port + 1));
     }
     std::sort(rdma.begin(), rdma.end());
-    devices.insert(devices.end(), rdma.begin(), rdma.end());
-    devices.push_back(interface);
+    rdma.push_back(interface);
+    for (std::string& device : rdma) {
+      // Several interfaces may be of one port.
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(std::move(device));
+    }
   }
   return devices;
 }

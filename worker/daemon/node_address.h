@@ -46,9 +46,9 @@ absl::Status CheckSubnet(const std::string& text);
 // sends no packet there, but may ask a name server.
 std::optional<HostAddress> AddressToward(const std::string& host_port);
 
-// Returns UCX's names of the devices that send through these interfaces: the RDMA ports of an interface's card, as
-// "mlx5_0:1", and then the interface itself, for messages by TCP. `folder` is where the kernel describes interfaces,
-// /sys/class/net.
+// Returns UCX's names of the devices that send through these interfaces, each once: the RDMA ports of an interface's
+// card, as "mlx5_0:1", and then the interface itself, for messages by TCP. An interface that is made of others, such as
+// a bond or a VLAN, has no card of its own. `folder` is where the kernel describes interfaces, /sys/class/net.
 std::vector<std::string> UcxDevices(absl::Span<const std::string> interfaces, const std::string& folder);
 
 // Returns OK if the MPI library can start ranks on a node of this address. FAILED_PRECONDITION: the address is IPv6,

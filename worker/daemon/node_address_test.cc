@@ -119,6 +119,8 @@ TEST(NodeAddressTest, DevicesOfUcx) {
   EXPECT_EQ(devices({}), "");
   EXPECT_EQ(devices({"eth0", "gone"}), "eth0,gone");
   EXPECT_EQ(devices({"ib0", "eth0", "ib1"}), "mlx5_0:1,ib0,eth0,mlx4_0:2,ib1");
+  fs::create_directories(folder + "/ib0.8001/device/infiniband/mlx5_0");
+  EXPECT_EQ(devices({"ib0", "ib0.8001"}), "mlx5_0:1,ib0,ib0.8001");
   fs::remove_all(folder);
 }
 

@@ -263,7 +263,8 @@ absl::Duration RankWatch::SilentAfter(const Rank& rank) const {
 }
 
 absl::Duration RankWatch::GiveUpAfter(const Rank& rank) const {
-  if (rank.state == State::kUnheard && options_.command && !NotStarted(rank)) {
+  if (NotStarted(rank)) return options_.command_start_within;
+  if (rank.state == State::kUnheard && options_.command) {
     return any_hello_ ? options_.command_hello_within : absl::InfiniteDuration();
   }
   if (rank.state == State::kUnheard) return 4 * options_.give_up_after;

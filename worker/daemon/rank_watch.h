@@ -40,8 +40,8 @@ struct RankWatchOptions {
   // Before its first report a rank of hooke-rank counts as silent only after this long, because loading libraries from
   // a cold disk takes a while.
   absl::Duration first_word_within = absl::Seconds(30);
-  // A rank without a report for this long ends its group. Before its first report hooke-rank has four times as long. A
-  // command must have started within the same time, and then has `command_hello_within` for its hello.
+  // A rank without a report for this long ends its group. Before its first report hooke-rank has four times as long,
+  // and a command has `command_start_within` and `command_hello_within`.
   absl::Duration give_up_after = absl::Seconds(30);
   // Limit for the launcher to end the group after a rank's stream broke or its command exited.
   absl::Duration launcher_grace = absl::Seconds(3);
@@ -50,6 +50,8 @@ struct RankWatchOptions {
   // Whether the ranks run a job's command. A command need not use Hooke, so it may never say hello. If it fails in a
   // way that a new try would not mend, the job fails.
   bool command = false;
+  // A rank whose command was not started (IsStartLine) after so long ends its group.
+  absl::Duration command_start_within = absl::Minutes(5);
   // A command's other ranks have this long for their hello after the first one. A rank may import large libraries.
   absl::Duration command_hello_within = absl::Minutes(10);
   // A command's limit in place of `finish_within`: a script may go on with other work.

@@ -17,6 +17,7 @@
 #include "wire/random_hex.h"
 #include "wire/worker_limits.h"
 #include "worker/daemon/group_part.h"
+#include "worker/launch/find_program.h"
 #include "worker/metrics/worker_metrics.h"
 
 namespace hooke {
@@ -31,11 +32,27 @@ absl::Status CheckName(absl::string_view flag, const std::string& name) {
 }
 
 absl::Status CheckProgram(absl::string_view flag, const std::string& path) {
-  if (absl::StartsWith(path, "/") && access(path.c_str(), X_OK) == 0) return absl::OkStatus();
+  if (absl::StartsWith(path, "/") && IsProgram(path)) return absl::OkStatus();
   return absl::NotFoundError(absl::StrCat("there is no program ", path, ": name it with ", flag));
 }
 
-absl::Status CheckOptions(const WorkerOptions& options) {
+// Reads the machine's monotonic clock, by which the ranks' profiles give times.
+int64_t MonotonicNanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+v1::GroupEvent RefusedEvent(const absl::Status& why) {
+  v1::GroupEvent event;
+  event.mutable_ended()->set_code(static_cast<int>(why.code()));
+  event.mutable_ended()->set_message(std::string(why.message()));
+  return event;
+}
+
+}  // namespace
+
+absl::Status CheckWorkerOptions(const WorkerOptions& options) {
   if (options.slots < 1 || options.slots > kSlotsMax) {
     return absl::InvalidArgumentError(absl::StrCat("--slots must be 1 to ", kSlotsMax, ", got ", options.slots));
   }
@@ -62,22 +79,6 @@ absl::Status CheckOptions(const WorkerOptions& options) {
   return absl::OkStatus();
 }
 
-// Reads the machine's monotonic clock, by which the ranks' profiles give times.
-int64_t MonotonicNanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-v1::GroupEvent RefusedEvent(const absl::Status& why) {
-  v1::GroupEvent event;
-  event.mutable_ended()->set_code(static_cast<int>(why.code()));
-  event.mutable_ended()->set_message(std::string(why.message()));
-  return event;
-}
-
-}  // namespace
-
 absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterToken& token) {
   const absl::StatusOr<HostPort> address = ParseHostPort(coordinator);
   if (!address.ok()) return address.status();
@@ -91,7 +92,7 @@ absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterTo
 }
 
 absl::StatusOr<std::unique_ptr<WorkerDaemon>> WorkerDaemon::Start(WorkerOptions options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (absl::Status status = CheckWorkerOptions(options); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<WorkerFolder>> state_folder = WorkerFolder::Open(options.state_dir);
   if (!state_folder.ok()) return state_folder.status();
   absl::StatusOr<std::unique_ptr<FileCache>> files =

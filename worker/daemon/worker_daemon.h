@@ -83,10 +83,14 @@ struct WorkerOptions {
 // coordinator, and the cluster has no token. Anybody who reaches it could then run any program on its workers.
 absl::Status CheckCommandsAllowed(absl::string_view coordinator, const ClusterToken& token);
 
+// Checks what can be known of the options without a network. INVALID_ARGUMENT: an option is out of range. NOT_FOUND:
+// hooke-rank or mpirun is missing.
+absl::Status CheckWorkerOptions(const WorkerOptions& options);
+
 class WorkerDaemon {
  public:
-  // Starts a daemon. INVALID_ARGUMENT: an option is out of range. UNAVAILABLE: metrics cannot be served where they
-  // should. NOT_FOUND: hooke-rank or mpirun is missing. FAILED_PRECONDITION: the state folder cannot be used.
+  // Starts a daemon. Errors as of CheckWorkerOptions, and UNAVAILABLE: metrics cannot be served where they
+  // should. FAILED_PRECONDITION: the state folder cannot be used.
   static absl::StatusOr<std::unique_ptr<WorkerDaemon>> Start(WorkerOptions options);
 
   // Lets all groups leave, stops those that have not left in time, and starts no more. Returns at once.

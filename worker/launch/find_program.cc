@@ -28,6 +28,7 @@ std::string FindProgram(const std::vector<std::string>& names, absl::string_view
 }
 
 std::string InRealFolder(const std::string& path) {
+  if (path.find('/') == std::string::npos) return path;
   std::error_code error;
   const fs::path folder = fs::canonical(fs::absolute(path, error).parent_path(), error);
   return error ? path : (folder / fs::path(path).filename()).string();

@@ -15,8 +15,9 @@ bool IsProgram(const std::string& path);
 // none is.
 std::string FindProgram(const std::vector<std::string>& names, absl::string_view path);
 
-// Returns the path, absolute, with links in its folder resolved; the path itself if there is no such folder. Open MPI
-// uses the parent of an absolute mpirun's folder as its prefix, and refuses "/". Where /bin is a link to /usr/bin,
+// Returns the path, absolute, with links in its folder resolved; the path itself if there is no such folder, or if it
+// is a name without a folder. Open MPI uses the parent of an absolute mpirun's folder as its prefix, and refuses "/".
+// Where /bin is a link to /usr/bin,
 // "/bin/mpirun" would give that prefix.
 std::string InRealFolder(const std::string& path);
 

@@ -42,7 +42,8 @@ TEST_F(FindProgramTest, LinksInTheFolderAreResolved) {
   EXPECT_EQ(InRealFolder(folder_ + "/link/run"), folder_ + "/bin/run");
   EXPECT_EQ(InRealFolder(folder_ + "/link/none"), folder_ + "/bin/none");
   EXPECT_EQ(InRealFolder(folder_ + "/none/run"), folder_ + "/none/run");
-  EXPECT_EQ(InRealFolder("run"), (fs::current_path() / "run").string());
+  EXPECT_EQ(InRealFolder("./run"), (fs::current_path() / "run").string());
+  EXPECT_EQ(InRealFolder("run"), "run");
 }
 
 }  // namespace

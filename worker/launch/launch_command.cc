@@ -333,8 +333,9 @@ std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std:
 }
 
 std::string MpiVersion(absl::string_view said) {
-  // Open MPI: "mpirun (Open MPI) 4.1.4". MPICH: a line "    Version:           4.0.2" behind "HYDRA build details:".
-  for (const absl::string_view before : {"(Open MPI)", "Version:"}) {
+  // Open MPI: "mpirun (Open MPI) 4.1.4", or under another name "mpirun.openmpi (OpenRTE) 4.1.4". MPICH: a line
+  // "    Version:           4.0.2" behind "HYDRA build details:".
+  for (const absl::string_view before : {"(Open MPI)", "(OpenRTE)", "Version:"}) {
     const size_t at = said.find(before);
     if (at == absl::string_view::npos) continue;
     const absl::string_view version = absl::StripLeadingAsciiWhitespace(said.substr(at + before.size()));

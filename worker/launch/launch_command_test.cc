@@ -147,10 +147,10 @@ TEST(LaunchCommandTest, DaemonOfANode) {
   EXPECT_THAT(command.environment, Not(Contains("PMIX_RANK=0")));
 }
 
-// ParseAgentCall reads the calls that the mpirun of each library makes, one of them with a prefix. A call that starts
-// another program is not read as a daemon.
 TEST(LaunchCommandTest, MpiVersion) {
   EXPECT_EQ(MpiVersion("mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"), "4.1");
+  EXPECT_EQ(MpiVersion("mpirun.openmpi (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n"),
+            "4.1");
   EXPECT_EQ(MpiVersion("mpirun (Open MPI) 5.0\n"), "5.0");
   EXPECT_EQ(MpiVersion("HYDRA build details:\n    Version:       4.0.2\n    Release Date:  Thu Apr  7\n"), "4.0");
   for (const char* said : {"", "mpirun", "(Open MPI)", "(Open MPI) x.y", "Version: 4", "Version:"}) {
@@ -158,6 +158,8 @@ TEST(LaunchCommandTest, MpiVersion) {
   }
 }
 
+// ParseAgentCall reads the calls that the mpirun of each library makes, one of them with a prefix. A call that starts
+// another program is not read as a daemon.
 TEST(LaunchCommandTest, AgentCalls) {
   std::optional<AgentCall> call = ParseAgentCall(
       {"10.77.0.2", " orted", "-mca", "ess", "\"env\"", "-mca", "orte_hnp_uri", "\"20788.0;tcp://10.77.0.1:5066\""});
