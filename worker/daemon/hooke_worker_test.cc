@@ -170,7 +170,7 @@ TEST_F(HookeWorkerTest, Bind) {
 // A worker that starts before the network is there waits for it, and can be ended. No name server is asked for a name
 // with an empty part.
 TEST_F(HookeWorkerTest, WaitsForTheNetwork) {
-  Start({"--coordinator", "no..name:7411"});
+  Start({"--coordinator", "no..name:7411", "--rank-binary", fs::absolute("worker/daemon/fake_rank").string()});
   const absl::Time limit = absl::Now() + absl::Seconds(20);
   while (Output().find("waiting") == std::string::npos && absl::Now() < limit) sched_yield();
   EXPECT_THAT(Output(),
