@@ -105,9 +105,9 @@ class Job:
         """Begins training, and returns an iterator over the epochs that are left. After the last one, training is finished."""
         if self._finished:
             raise misuse("job.epochs() was called after training had ended")
-        told = self._begun and count == self._epochs_planned
+        is_late = self._begun and count != self._epochs_planned
         self._epochs_planned, self._counts_epochs = count, True
-        if self._begun and not told:
+        if is_late:
             self._native.notice(f"epochs({count}) came after training had begun: {self._length_advice}, so that the job knows its length")
         self.begin()
         return self._each_epoch(count)

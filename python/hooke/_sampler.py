@@ -2,26 +2,22 @@
 
 import itertools
 import operator
-from typing import Iterator, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
 from hooke import _job
 from hooke._division import Division
 from hooke._native import invalid
 
 
-def number_of(samples) -> int:
-    """Returns how many samples a data set has. It may be given by their number."""
-    return operator.index(samples) if hasattr(samples, "__index__") and not hasattr(samples, "__len__") else len(samples)
-
-
 class RankSamples:
     """The samples of this rank. Base of the samplers of hooke.torch and hooke.numpy, which put an epoch in order."""
 
-    def __init__(self, job, samples: int, batch_size: int, shuffle: bool):
+    def __init__(self, job, samples: Any, batch_size: int, shuffle: bool):
+        """`samples` is a data set, or the number of its samples."""
         if batch_size < 1:
             raise invalid(f"sampler: batch_size is {batch_size}, but must be at least 1")
         self._job = job
-        self._samples = samples
+        self._samples = len(samples) if hasattr(samples, "__len__") else operator.index(samples)
         self.batch_size = batch_size
         self._shuffle = shuffle
         self._division: Optional[Division] = None

@@ -22,7 +22,7 @@ import numpy
 
 from hooke import _job, _state
 from hooke._native import BUFFER, PARAMETER, Code, Error, Native, Tensor, invalid, misuse
-from hooke._sampler import RankSamples, number_of
+from hooke._sampler import RankSamples
 
 __all__ = ["Code", "Error", "Job", "init"]
 
@@ -128,7 +128,7 @@ class Job(_job.Job):
 
     def sampler(self, samples: Any, batch_size: int, shuffle: bool = True) -> Sampler:
         """Returns this rank's batches of a data set, or of a number of samples. Made before register(), the first one says how long an epoch is."""
-        sampler = Sampler(self, number_of(samples), batch_size, shuffle)
+        sampler = Sampler(self, samples, batch_size, shuffle)
         if self._sampler is None:
             if self._begun:
                 raise misuse("job.sampler() was called after job.register(): make it before, so that the job knows how long an epoch is")

@@ -23,7 +23,6 @@ import torch
 
 from hooke import _job, _torch_state
 from hooke._native import TYPES, Code, Error, Native, invalid, misuse
-from hooke._sampler import number_of
 from hooke._torch_arena import Arena
 from hooke._torch_optimizer import Steps, attach_step, attach_zero_grad, check_optimizers
 from hooke._torch_sampler import Sampler
@@ -383,7 +382,7 @@ class Job(_job.Job):
 
     def sampler(self, samples: Any, batch_size: int, shuffle: bool = True) -> Sampler:
         """Returns this rank's sampler of a data set, or of a number of samples. The first one made says how long an epoch is."""
-        sampler = Sampler(self, number_of(samples), batch_size, shuffle)
+        sampler = Sampler(self, samples, batch_size, shuffle)
         if self._sampler is None:
             self._sampler = sampler
         return sampler

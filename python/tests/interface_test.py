@@ -15,10 +15,8 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
-sys.path[:0] = [str(HERE.parent)]
+sys.path[:0] = [str(HERE.parent), str(TREE / "deploy")]
 from hooke import _native  # noqa: E402
-# Bazel runs a symbolic link to this file, so its real path leads to the tree.
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
 import skips  # noqa: E402
 
 LIBRARY = str(pathlib.Path("worker/api/libhooke.so").resolve())

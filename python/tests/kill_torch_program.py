@@ -28,7 +28,7 @@ def main(steps, kills, seed, out):
     start = job.place.incarnation
     deadly_step, deadly_rank, _ = kill_program.plan(steps - EARLIEST, kills, seed)[start - 1] if start <= kills else (0, -1, 0)
     job.begin()
-    print(f"start {start} goes on from step {job.first_step}", flush=True)
+    print(f"start {start} goes on from step {job.first_step}, to {steps}", flush=True)
     while job.step < steps:
         x = torch.randn(BATCH, INPUTS, generator=torch.Generator().manual_seed(2 * job.step + job.rank))
         loss = torch.nn.functional.mse_loss(model(x), x[:, :OUTPUTS])

@@ -61,7 +61,7 @@ class Kills(unittest.TestCase):
         used = 0
         for seed, job in killed.items():
             log, ended = self.end(job, seed)
-            starts = [int(step) for step in re.findall(r"rank 0: start \d+ goes on from step (\d+)", log)]
+            starts = [int(step) for step in re.findall(r"rank 0: start \d+ goes on from step (\d+), ", log)]
             print(f"{rule}, seed {seed}: starts go on from {starts}", flush=True)
             self.assertEqual(len(starts), kills + 1, log)
             used += sum(step > 0 for step in starts)

@@ -13,11 +13,9 @@ import unittest
 # folder.
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE)]
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "deploy")]
 import rank_program  # noqa: E402
 import torch  # noqa: E402
-# Bazel runs a symbolic link to this file, so its real path leads to the tree.
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
 import skips  # noqa: E402
 
 LIBRARY = os.environ.get("HOOKE_LIBRARY") or str(pathlib.Path("worker/api/libhooke.so").resolve())

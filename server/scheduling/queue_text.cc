@@ -102,18 +102,19 @@ std::string WhyNotBeside(const FreeWorker& largest, const FreeWorker& other) {
 
 // For a group that the workers of a site could run if they went together. Empty: they have too few slots.
 std::string WhyNotTogether(const WaitingGroup& group, const Rooms& rooms, const FreeWorker& largest) {
-  uint64_t slots = 0;
-  std::vector<std::string> faults;
+  WorkerSet at_site;
   for (const Room* room : rooms.all()) {
-    const FreeWorker& other = room->worker;
-    if (other.drained || !Suits(group, other) || other.site != largest.site) continue;
-    slots += other.slots;
-    if (&other == &largest || largest.address.empty()) continue;
-    std::string fault = WhyNotBeside(largest, other);
+    const FreeWorker& worker = room->worker;
+    if (!worker.drained && Suits(group, worker) && worker.site == largest.site) at_site.push_back(&worker);
+  }
+  if (SumOf(at_site, &FreeWorker::slots) < group.ranks) return "";
+  if (largest.address.empty()) return "; it has no address for other nodes";
+  std::vector<std::string> faults;
+  for (const FreeWorker* worker : at_site) {
+    std::string fault = worker == &largest ? "" : WhyNotBeside(largest, *worker);
     if (!fault.empty()) faults.push_back(std::move(fault));
   }
-  if (largest.address.empty()) faults.push_back("it has no address for other nodes");
-  if (slots < group.ranks || faults.empty()) return "";
+  if (faults.empty()) return "";
   const size_t told = std::min(faults.size(), kNamesMax);
   return absl::StrCat("; ", absl::StrJoin(faults.begin(), faults.begin() + static_cast<ptrdiff_t>(told), ", "),
                       told == faults.size() ? "" : absl::StrCat(" and ", faults.size() - told, " more"));

@@ -129,16 +129,14 @@ const Case kCases[] = {
     {"workers that have enough slots, but do not go together",
      {Group("a-2", 6)},
      {Together("10.0.0.1", Worker("w1", 4, {})), Worker("w2", 2, {}), Together("10.0.0.1", Worker("w3", 1, {}))},
-     "needs 6 slots at hpc; the largest worker that could run it, w1, has 4; w2 has no address for other nodes, w3 is "
-     "on "
-     "the same node"},
+     "needs 6 slots at hpc; the largest worker that could run it, w1, has 4; w2 has no address for other nodes, "
+     "w3 is on the same node"},
     {"many workers that do not go together",
      {Group("a-2", 8)},
      {Together("10.0.0.1", Worker("w1", 4, {})), Worker("w2", 1, {}), Worker("w3", 1, {}), Worker("w4", 1, {}),
       Worker("w5", 1, {})},
-     "needs 8 slots at hpc; the largest worker that could run it, w1, has 4; w2 has no address for other nodes, w3 has "
-     "no "
-     "address for other nodes, w4 has no address for other nodes and 1 more"},
+     "needs 8 slots at hpc; the largest worker that could run it, w1, has 4; w2 has no address for other nodes, "
+     "w3 has no address for other nodes, w4 has no address for other nodes and 1 more"},
     {"the largest worker does not go with others",
      {Group("a-2", 6)},
      {Worker("w1", 4, {}), Together("10.0.0.2", Worker("w2", 2, {}))},

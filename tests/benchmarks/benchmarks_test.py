@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "deploy")]
 import averaging_benchmark as averaging  # noqa: E402
 import away_benchmark as away  # noqa: E402
 import cluster  # noqa: E402
@@ -40,8 +40,6 @@ import step_times  # noqa: E402
 import training_benchmark as training  # noqa: E402
 import types_benchmark  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
-# Bazel runs a symbolic link to this file, so its real path leads to the tree.
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
 import skips  # noqa: E402
 
 HOOKE = pathlib.Path("client/hooke").resolve()

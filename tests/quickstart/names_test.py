@@ -21,10 +21,8 @@ import unittest
 
 # Bazel runs a symbolic link to this file, so its real path leads to the tree.
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "deploy")]
 import quickstart_test  # noqa: E402
-# Bazel runs a symbolic link to this file, so its real path leads to the tree.
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
 import skips  # noqa: E402
 
 NAMESPACES = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--mount", "--uts", "--net"]

@@ -19,6 +19,7 @@
 #include "clocks/steady_time.h"
 #include "worker/launch/find_program.h"
 #include "worker/launch/launch_command.h"
+#include "worker/launch/launcher_output.h"
 #include "worker/launch/process.h"
 
 namespace hooke {

@@ -40,6 +40,7 @@
 #include "worker/gpus/node_gpus.h"
 #include "worker/launch/exit_order.h"
 #include "worker/launch/launch_command.h"
+#include "worker/launch/launcher_output.h"
 #include "worker/launch/process.h"
 #include "worker/launch/rank_output.h"
 

@@ -34,7 +34,9 @@
 #include "worker/daemon/node_address.h"
 #include "worker/daemon/worker_daemon.h"
 #include "worker/gpus/choose_gpus.h"
+#include "worker/launch/find_program.h"
 #include "worker/launch/launch_command.h"
+#include "worker/launch/launcher_output.h"
 #include "worker/launch/process.h"
 #include "worker/slurm/slurm_site.h"
 
@@ -136,6 +138,7 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, const HostAddress& toward,
   absl::StatusOr<NodeAddress> node = ChooseNodeAddress(flags.node, InterfaceAddresses(), toward);
   if (!node.ok()) return node.status();
   options.node = *std::move(node);
+  if (options.node.chosen) options.launch.ucx_devices = UcxDevices(options.node.interfaces, "/sys/class/net");
   const std::string ompi_info = options.node.is_ipv6() ? OmpiInfo(options.launch) : "";
   if (absl::Status takes = CheckMpiTakes(options.node, options.launch.flavour, ompi_info); !takes.ok()) {
     if (options.node.chosen) return takes;
@@ -148,7 +151,7 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, const HostAddress& toward,
         "only groups whose ranks all run here: --coordinator {} is reached from {}, which is no address of a network; "
         "--interface or --subnet names another address",
         options.coordinator, TextOf(toward));
-  } else if (access(options.launch.remote_agent.c_str(), X_OK) != 0) {
+  } else if (!IsProgram(options.launch.remote_agent)) {
     logger.warn("only groups whose ranks all run here: there is no program {}", options.launch.remote_agent);
     options.node.address.clear();
   } else {

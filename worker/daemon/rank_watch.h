@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "worker/launch/launch_command.h"
+#include "worker/launch/launcher_output.h"
 
 namespace hooke {
 

@@ -246,7 +246,6 @@ std::unique_ptr<GroupRun> WorkerDaemon::MakeRun(v1::StartGroupCommand start) {
   run.groups_folder = state_folder_->groups();
   run.launch = options_.launch;
   run.launch.interfaces = options_.node.interfaces;
-  if (options_.node.chosen) run.launch.ucx_devices = UcxDevices(options_.node.interfaces, "/sys/class/net");
   run.worker = options_.name;
   run.site = options_.site;
   run.files = files_.get();

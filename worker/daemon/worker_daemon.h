@@ -56,8 +56,8 @@ struct WorkerOptions {
   // The GPUs that are divided among ranks. Empty: ranks see the GPUs that this process sees.
   std::vector<GpuName> gpus;
   std::string gpus_file = kGpusFile;  // NodeGpusOptions::file.
-  // How groups are started. The caller sets only flavour, mpirun, rank_binary, remote_agent, threads_per_rank, as_root
-  // and environment.
+  // How groups are started. The caller sets only flavour, mpirun, rank_binary, remote_agent, threads_per_rank, as_root,
+  // environment and ucx_devices.
   LaunchOptions launch;
   std::string mpi_version;  // MpiVersion of launch.mpirun; may be empty.
   // The address at which the site's other nodes reach this one. Without an address, this worker takes no part in groups

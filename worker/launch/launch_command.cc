@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "worker/launch/shell_quoted.h"
 
 namespace hooke {
@@ -136,46 +134,6 @@ std::vector<std::string> ShellWords(absl::string_view line) {
 absl::string_view FileName(absl::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
-}
-
-// Finds "<prefix>NUMBER<rest>" anywhere in `line` and returns NUMBER.
-template <typename Number>
-std::optional<Number> NumberAfter(absl::string_view line, absl::string_view prefix) {
-  const size_t at = line.find(prefix);
-  if (at == absl::string_view::npos) return std::nullopt;
-  absl::string_view rest = absl::StripLeadingAsciiWhitespace(line.substr(at + prefix.size()));
-  const size_t digits = rest.find_first_not_of("0123456789");
-  Number number;
-  if (!absl::SimpleAtoi(rest.substr(0, digits), &number)) return std::nullopt;
-  return number;
-}
-
-template <typename Number>
-void SetFirst(std::optional<Number> value, std::optional<Number>& field) {
-  if (!field.has_value()) field = value;
-}
-
-void ReadOpenMpiLine(absl::string_view line, LauncherVerdict& verdict) {
-  // The line is "mpirun noticed that process rank 1 with PID 0 on node n exited on signal 9 (Killed)." The PID is not
-  // the rank's.
-  if (absl::StrContains(line, "noticed that process rank")) {
-    SetFirst(NumberAfter<uint32_t>(line, "process rank"), verdict.rank);
-    SetFirst(NumberAfter<int>(line, "on signal"), verdict.signal);
-  }
-  // The lines are "  Process name: [[18662,1],0]" and "  Exit code:    3".
-  if (absl::StrContains(line, "Process name: [[")) SetFirst(NumberAfter<uint32_t>(line, "],"), verdict.rank);
-  if (absl::StrContains(line, "Exit code:")) SetFirst(NumberAfter<int>(line, "Exit code:"), verdict.exit_status);
-}
-
-void ReadMpichLine(absl::string_view line, LauncherVerdict& verdict) {
-  // The lines are "=   PID 9223 RUNNING AT n", "=   EXIT CODE: 9" and "YOUR APPLICATION TERMINATED WITH THE EXIT
-  // STRING: Killed (signal 9)".
-  if (absl::StrContains(line, "RUNNING AT")) SetFirst(NumberAfter<int64_t>(line, "PID"), verdict.pid);
-  if (absl::StrContains(line, "EXIT CODE:")) SetFirst(NumberAfter<int>(line, "EXIT CODE:"), verdict.exit_status);
-  if (absl::StrContains(line, "EXIT STRING:") && absl::StrContains(line, "(signal")) {
-    SetFirst(NumberAfter<int>(line, "(signal"), verdict.signal);
-    verdict.exit_status.reset();  // The "exit code" line was the signal's number.
-  }
 }
 
 }  // namespace
@@ -332,23 +290,6 @@ std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std:
   return name;
 }
 
-std::string MpiVersion(absl::string_view said) {
-  // Open MPI: "mpirun (Open MPI) 4.1.4", or under another name "mpirun.openmpi (OpenRTE) 4.1.4". MPICH: a line
-  // "    Version:           4.0.2" behind "HYDRA build details:".
-  for (const absl::string_view before : {"(Open MPI)", "(OpenRTE)", "Version:"}) {
-    const size_t at = said.find(before);
-    if (at == absl::string_view::npos) continue;
-    const absl::string_view version = absl::StripLeadingAsciiWhitespace(said.substr(at + before.size()));
-    const std::vector<absl::string_view> numbers = absl::StrSplit(version.substr(0, 20), absl::ByAnyChar(". \n"));
-    uint32_t major = 0;
-    uint32_t minor = 0;
-    if (numbers.size() > 1 && absl::SimpleAtoi(numbers[0], &major) && absl::SimpleAtoi(numbers[1], &minor)) {
-      return absl::StrCat(major, ".", minor);
-    }
-  }
-  return "";
-}
-
 std::string NodeDaemonName(MpiFlavour flavour) { return flavour == MpiFlavour::kMpich ? "hydra_pmi_proxy" : "orted"; }
 
 std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments) {
@@ -369,37 +310,6 @@ std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& argument
   if (daemon == words.end()) return std::nullopt;
   call.arguments.assign(daemon + 1, words.end());
   return call;
-}
-
-TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
-  TaggedLine launcher{"mpirun", line};
-  absl::string_view rest = line;
-  if (!absl::ConsumePrefix(&rest, "[")) return launcher;
-  const size_t close = rest.find(']');
-  if (close == absl::string_view::npos) return launcher;
-  absl::string_view label = rest.substr(0, close);
-  absl::string_view text = rest.substr(close + 1);
-  if (flavour == MpiFlavour::kOpenMpi) {
-    // Open MPI's lines are "[job,rank]<stdout>:text".
-    const std::vector<absl::string_view> parts = absl::StrSplit(label, ',');
-    uint32_t job;
-    if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &job)) return launcher;
-    if (!absl::ConsumePrefix(&text, "<stdout>:") && !absl::ConsumePrefix(&text, "<stderr>:")) return launcher;
-    label = parts[1];
-  } else if (!absl::ConsumePrefix(&text, " ") && !text.empty()) {
-    return launcher;  // MPICH's lines are "[rank] text".
-  }
-  uint32_t rank;
-  if (!absl::SimpleAtoi(label, &rank)) return launcher;
-  return {absl::StrCat("rank ", rank), text};
-}
-
-void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict) {
-  if (flavour == MpiFlavour::kOpenMpi) {
-    ReadOpenMpiLine(line, verdict);
-  } else {
-    ReadMpichLine(line, verdict);
-  }
 }
 
 }  // namespace hooke

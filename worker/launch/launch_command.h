@@ -1,8 +1,8 @@
 #ifndef HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 #define HOOKE_WORKER_LAUNCH_LAUNCH_COMMAND_H_
 
-// Makes the command that starts a group's processes on one node, and parses the output of the launcher (mpirun). Pure:
-// nothing is started here; process.h does that.
+// Makes the command that starts a group's processes on one node. Pure: nothing is started here; process.h does that.
+// launcher_output.h reads what the launcher (mpirun) prints.
 
 #include <cstddef>
 #include <cstdint>
@@ -106,10 +106,6 @@ LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vec
 // Returns the file name of the library's daemon: "orted" or "hydra_pmi_proxy".
 std::string NodeDaemonName(MpiFlavour flavour);
 
-// Returns the version of the MPI library, as "4.1", from what `mpirun --version` prints; "" if it is not in it.
-// Versions that differ only behind that start ranks together.
-std::string MpiVersion(absl::string_view said);
-
 // A call of the agent by mpirun.
 struct AgentCall {
   std::string host;
@@ -120,26 +116,6 @@ struct AgentCall {
 // Reads the arguments with which mpirun has called its agent: options, a host, and a command for a shell there.
 // nullopt if the command starts no daemon of an MPI library.
 std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments);
-
-struct TaggedLine {
-  std::string source;      // Who wrote the line: "rank 1", or "mpirun" for a line without a label.
-  absl::string_view text;  // The line's text. It points into the line that was parsed.
-};
-
-// Splits a line of the launcher's output into its writer and its text.
-TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line);
-
-// What the launcher reports about the process that ended the run. A field is empty if the launcher did not report it.
-struct LauncherVerdict {
-  std::optional<uint32_t> rank;
-  std::optional<int64_t> pid;
-  std::optional<int> signal;
-  std::optional<int> exit_status;
-};
-
-// Reads one more line of the launcher's own output (source "mpirun") into `verdict`. Later lines do not change a field
-// that has a value.
-void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict);
 
 }  // namespace hooke
 
