@@ -180,6 +180,33 @@ TEST_F(HookeWorkerTest, WaitsForTheNetwork) {
   EXPECT_THAT(Output(), HasSubstr("Terminated: stopped"));
 }
 
+// A worker that ends when it is idle, such as that of a batch job, does not wait longer for the network.
+TEST_F(HookeWorkerTest, DoesNotWaitForTheNetworkForEver) {
+  Start({"--coordinator", "no..name:7411", "--rank-binary", fs::absolute("worker/daemon/fake_rank").string(),
+         "--exit-idle", "1s"});
+  EXPECT_EQ(Wait(), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("no network has led to the coordinator for 1s (--exit-idle)"));
+}
+
+// Workers whose MPI libraries have different versions run no group together, so each says its own, as mpirun tells it.
+TEST_F(HookeWorkerTest, SaysTheVersionOfItsMpi) {
+  FakeCoordinator coordinator({});
+  StartWith(coordinator);
+  const v1::WorkerMessage hello =
+      coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.has_hello(); });
+  EXPECT_THAT(hello.hello().mpi(), ::testing::MatchesRegex("(openmpi|mpich) [0-9]+\\.[0-9]+"));
+  EXPECT_EQ(Kill(SIGTERM), 0);
+}
+
+// The token's path of the environment is as good as that of the flag. It is absolute, because batch jobs get it.
+TEST_F(HookeWorkerTest, TokenFileOfTheEnvironment) {
+  Start({}, "HOOKE_TOKEN_FILE=no-such-token");
+  EXPECT_EQ(Wait(), 1);
+  const std::string path = (fs::current_path() / "no-such-token").string();
+  EXPECT_THAT(Output(), ::testing::AllOf(HasSubstr(" token-file=" + path + " "),
+                                         HasSubstr("the token file " + path + " does not exist")));
+}
+
 // --describe prints what the worker would use and ends, without a coordinator and without a folder.
 TEST_F(HookeWorkerTest, Describe) {
   Start({"--describe", "--slots", "3", "--mpirun", "/opt/mpirun"});
