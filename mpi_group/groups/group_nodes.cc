@@ -73,6 +73,7 @@ absl::Status GroupNodes::ConnectNodes(absl::Span<const std::string> addresses, a
   MeshOptions options;
   options.identity = NodeIdentity();
   options.addresses = ChosenOf(OwnAddresses(), addresses);
+  options.chosen = !addresses.empty();
   options.rdma = HasRdmaDevice();
   options.even_with_rdma = tuning_.between_nodes == Tuning::BetweenNodes::kSockets;
   const bool two_level = topology_.shared_memory && topology_.largest_node > 1;

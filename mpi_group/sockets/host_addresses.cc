@@ -137,20 +137,29 @@ HostAddress LoopbackAddress() {
   return address;
 }
 
-std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers) {
-  const auto rank = [own](const HostAddress& address) {
+std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers,
+                                        size_t turn, bool chosen) {
+  const auto shared = [own](const HostAddress& address) {
     const bool mine = std::find(own.begin(), own.end(), address) != own.end();
-    const bool near = std::any_of(own.begin(), own.end(),
-                                  [&address](const HostAddress& other) { return SameNetwork(address, other); });
+    return !mine && std::any_of(own.begin(), own.end(),
+                                [&address](const HostAddress& other) { return SameNetwork(address, other); });
+  };
+  const auto rank = [own, &shared](const HostAddress& address) {
+    const bool mine = std::find(own.begin(), own.end(), address) != own.end();
     const bool both_alone =
         StandsAlone(address) && std::any_of(own.begin(), own.end(), [&address](const HostAddress& other) {
           return other.family == address.family && StandsAlone(other);
         });
-    return std::make_tuple(mine, !near, !both_alone, -static_cast<int64_t>(address.megabits));
+    return std::make_tuple(mine, !shared(address), !both_alone, -static_cast<int64_t>(address.megabits));
   };
   std::vector<HostAddress> ordered(peers.begin(), peers.end());
   std::stable_sort(ordered.begin(), ordered.end(),
                    [&rank](const HostAddress& a, const HostAddress& b) { return rank(a) < rank(b); });
+  if (ordered.empty() || !shared(ordered[0]) || (ordered[0].megabits == 0 && !chosen)) return ordered;
+  const auto end = std::find_if(ordered.begin(), ordered.end(), [&](const HostAddress& address) {
+    return address.family != ordered[0].family || rank(address) != rank(ordered[0]);
+  });
+  std::rotate(ordered.begin(), ordered.begin() + static_cast<int64_t>(turn) % (end - ordered.begin()), end);
   return ordered;
 }
 

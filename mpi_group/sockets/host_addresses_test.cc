@@ -80,6 +80,37 @@ TEST(HostAddressesTest, OrderOfTrialByRow) {
   for (const Row& row : rows) EXPECT_EQ(Texts(InOrderOfTrial(row.own, row.peers)), row.order) << row.name;
 }
 
+// The ranks of a host begin with different ones of the networks that are equally good.
+TEST(HostAddressesTest, RanksTakeTurns) {
+  const std::vector<HostAddress> own = {Ip4({10, 0, 0, 1}, 24, 1000), Ip4({10, 0, 1, 1}, 24, 1000),
+                                        Ip4({10, 0, 2, 1}, 24, 100)};
+  const std::vector<HostAddress> peers = {Ip4({10, 0, 0, 2}, 24, 1000), Ip4({10, 0, 1, 2}, 24, 1000),
+                                          Ip4({10, 0, 2, 2}, 24, 100), Ip4({192, 168, 0, 2}, 24, 1000)};
+  EXPECT_THAT(Texts(InOrderOfTrial(own, peers, 0)), ElementsAre("10.0.0.2", "10.0.1.2", "10.0.2.2", "192.168.0.2"));
+  EXPECT_THAT(Texts(InOrderOfTrial(own, peers, 1)), ElementsAre("10.0.1.2", "10.0.0.2", "10.0.2.2", "192.168.0.2"));
+  EXPECT_EQ(InOrderOfTrial(own, peers, 2), InOrderOfTrial(own, peers, 0));
+  // Networks that the host is not in may lead nowhere, so the first one stays the first.
+  EXPECT_EQ(InOrderOfTrial({}, peers, 1), InOrderOfTrial({}, peers, 0));
+  EXPECT_THAT(InOrderOfTrial(own, {}, 1), ElementsAre());
+  // An address of another family is probably one of the same card.
+  HostAddress six;
+  six.family = 6;
+  six.prefix_bits = 64;
+  six.megabits = 1000;
+  six.bytes = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  HostAddress peers_six = six;
+  peers_six.bytes[15] = 2;
+  EXPECT_THAT(Texts(InOrderOfTrial({own[0], six}, {peers[0], peers_six}, 1)), ElementsAre("10.0.0.2", "fd00::2"));
+}
+
+// Nobody knows whether networks of unknown speed are equal, unless a person has chosen them.
+TEST(HostAddressesTest, RanksTakeTurnsOnChosenNetworks) {
+  const std::vector<HostAddress> own = {Ip4({10, 0, 0, 1}, 24), Ip4({10, 0, 1, 1}, 24)};
+  const std::vector<HostAddress> peers = {Ip4({10, 0, 0, 2}, 24), Ip4({10, 0, 1, 2}, 24)};
+  EXPECT_THAT(Texts(InOrderOfTrial(own, peers, 1)), ElementsAre("10.0.0.2", "10.0.1.2"));
+  EXPECT_THAT(Texts(InOrderOfTrial(own, peers, 1, /*chosen=*/true)), ElementsAre("10.0.1.2", "10.0.0.2"));
+}
+
 // A speed that the driver does not know counts as 0. virtio's driver writes -1 then, and older ones write the same
 // number without a sign.
 TEST(HostAddressesTest, Speeds) {

@@ -65,9 +65,15 @@ absl::StatusOr<std::vector<Endpoint>> ShareEndpoints(Transport& transport, const
   return ReadEndpoints(*records, circle.size());
 }
 
+// The place of a rank among those of its node.
+size_t PlaceOf(int rank, const Nodes& nodes) {
+  const std::vector<int>& neighbours = nodes.ranks_of_node[nodes.node_of_rank[rank]];
+  return std::lower_bound(neighbours.begin(), neighbours.end(), rank) - neighbours.begin();
+}
+
 // endpoints[i] is the endpoint of rank circle[i].
 MeshMaker::Options MakerOptions(int rank, const Nodes& nodes, const std::vector<int>& circle,
-                                const std::vector<Endpoint>& endpoints, const Endpoint& own) {
+                                const std::vector<Endpoint>& endpoints, const Endpoint& own, bool chosen) {
   MeshMaker::Options options;
   options.rank = rank;
   options.ranks = static_cast<int>(nodes.node_of_rank.size());
@@ -78,7 +84,8 @@ MeshMaker::Options MakerOptions(int rank, const Nodes& nodes, const std::vector<
       options.above.push_back(peer);
       continue;
     }
-    options.below.push_back({peer, endpoints[i].port, InOrderOfTrial(own.addresses, endpoints[i].addresses)});
+    options.below.push_back(
+        {peer, endpoints[i].port, InOrderOfTrial(own.addresses, endpoints[i].addresses, PlaceOf(rank, nodes), chosen)});
     std::vector<HostAddress>& addresses = options.below.back().addresses;
     if (own.identity == endpoints[i].identity) addresses.insert(addresses.begin(), LoopbackAddress());
   }
@@ -94,8 +101,7 @@ std::vector<int> CircleOf(int rank, const Nodes& nodes, bool two_level) {
     std::iota(circle.begin(), circle.end(), 0);
     return circle;
   }
-  const std::vector<int>& neighbours = nodes.ranks_of_node[nodes.node_of_rank[rank]];
-  const size_t place = std::lower_bound(neighbours.begin(), neighbours.end(), rank) - neighbours.begin();
+  const size_t place = PlaceOf(rank, nodes);
   for (const std::vector<int>& ranks : nodes.ranks_of_node) {
     if (place < ranks.size()) circle.push_back(ranks[place]);
   }
@@ -126,7 +132,7 @@ absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const
   const absl::StatusOr<std::vector<Endpoint>> endpoints = ShareEndpoints(transport, circle, own, deadline);
   if (!endpoints.ok()) return endpoints.status();
   const absl::Time now = SteadyNow();
-  MeshMaker::Options maker_options = MakerOptions(rank, nodes, circle, *endpoints, own);
+  MeshMaker::Options maker_options = MakerOptions(rank, nodes, circle, *endpoints, own, options.chosen);
   maker_options.token = opening.token;
   MeshMaker maker(std::move(maker_options), std::move(listener->socket));
   // Takes at most half of the time until the deadline; the rest is for going on without sockets.

@@ -11,6 +11,9 @@
 // it: these ranks drive them (two_level/two_level.h). With h nodes a rank then has at most h-1 connections, however
 // many ranks the group has. Without two-level collectives all ranks are one circle again.
 //
+// If nodes share several equal networks, the i-th rank of a node uses the i-th of them, and so on in a circle. So the
+// drivers of two-level collectives use them all.
+//
 // The cost: c is the size of a circle, a record has 11 bytes and 10 for each IPv4 address (endpoint.h). A rank receives
 // c records and some 100 other bytes. It sends up to 6 ceil(log2 n) messages, and 11 on average. Nothing goes from
 // every rank to every other one but the connections of a circle.
@@ -36,6 +39,7 @@ std::vector<int> CircleOf(int rank, const Nodes& nodes, bool two_level);
 struct MeshOptions {
   std::string identity;                // NodeIdentity(). Ranks with equal ones connect by loopback.
   std::vector<HostAddress> addresses;  // OwnAddresses(), or some of them.
+  bool chosen = false;                 // A person has chosen these addresses.
   bool rdma = false;                   // HasRdmaDevice(). If any rank has one, no connections are made.
   // Makes connections even if a rank has an RDMA device. The same on all ranks.
   bool even_with_rdma = false;

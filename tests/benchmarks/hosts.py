@@ -7,7 +7,8 @@ directions. Needs root.
         h.agent                         # a program that stands in for ssh: AGENT [OPTION]... ADDRESS COMMAND...
         h.bytes(0)                      # sent and received by the first so far, headers included
 
-With `aside=PORT`, connections to that TCP port use a separate link, which is neither limited nor counted.
+With `aside=PORT`, connections to that TCP port use a separate link, which is neither limited nor counted. With `rails=2` each host has a second
+network card, eth1, in a second network; its link is limited as the first.
 
 Names contain this process's id, so that runs do not collide. Leaving the block, in any way, removes the hosts.
 """
@@ -76,10 +77,10 @@ def run(*command):
 
 
 class Hosts:
-    def __init__(self, count, folder, rate=RATE, aside=None, ipv6=False, burst=BURST):
+    def __init__(self, count, folder, rate=RATE, aside=None, ipv6=False, burst=BURST, rails=1):
         """Prepares `count` hosts. `rate` and `burst` are those of the links in tc's format; rate None: not limited. With `ipv6` the hosts have IPv6
-        addresses only, and neither `agent` nor `aside` works."""
-        self.count, self.rate, self.aside, self.burst = count, rate, aside, burst
+        addresses only, and none of `agent`, `aside` and `rails` works; neither do `aside` and `rails` together."""
+        self.count, self.rate, self.aside, self.burst, self.rails = count, rate, aside, burst, rails
         self.prefix = f"hk{os.getpid()}-"
         self.bridge = f"hkb{os.getpid()}"
         self.addresses = [f"fd77::{host + 1}" if ipv6 else f"10.77.0.{host + 1}" for host in range(count)]
@@ -102,9 +103,9 @@ class Hosts:
         """Returns the arguments of mpirun.mpich for `each` ranks on every host."""
         return ["-hosts", ",".join(f"{address}:{each}" for address in self.addresses), "-launcher", "ssh", "-launcher-exec", self.agent]
 
-    def bytes(self, host):
+    def bytes(self, host, device="eth0"):
         """Returns (sent, received) over the counted link. Packets that the kernel joins into one segment count with one header."""
-        answer = subprocess.run(["ip", "-n", self.name(host), "-s", "-j", "link", "show", "dev", "eth0"], capture_output=True, text=True, check=True)
+        answer = subprocess.run(["ip", "-n", self.name(host), "-s", "-j", "link", "show", "dev", device], capture_output=True, text=True, check=True)
         counters = json.loads(answer.stdout)[0]["stats64"]
         return counters["tx"]["bytes"], counters["rx"]["bytes"]
 
@@ -137,15 +138,25 @@ class Hosts:
             # Without nodad, an IPv6 address could not be used for its first seconds.
             network = ["/64", "nodad"] if ":" in self.addresses[host] else ["/24"]
             run("ip", "-n", self.name(host), "address", "add", self.addresses[host] + network[0], "dev", "eth0", *network[1:])
-        if self.rate is not None:
+        self._limit("eth0", "port")
+        for rail in range(1, self.rails):
+            self._link(f"eth{rail}", f"{self.bridge}r{rail}", f"rail{rail}-")
             for host in range(self.count):
-                for namespace, device in ((self.name(host), "eth0"), (self.switch(), f"port{host}")):
-                    run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", self.rate, "burst", self.burst, "limit", QUEUE)
+                run("ip", "-n", self.name(host), "address", "add", f"10.77.{rail}.{host + 1}/24", "dev", f"eth{rail}")
+            self._limit(f"eth{rail}", f"rail{rail}-")
         if self.aside is not None:
             self._set_aside()
         with open(self.agent, "w") as file:
             file.write(AGENT.format(prefix=self.prefix))
         os.chmod(self.agent, 0o700)
+
+    def _limit(self, device, port):
+        """Limits the rate of this device of each host, and that of the bridge's port at its other end."""
+        if self.rate is None:
+            return
+        for host in range(self.count):
+            for namespace, name in ((self.name(host), device), (self.switch(), f"{port}{host}")):
+                run("tc", "-n", namespace, "qdisc", "add", "dev", name, "root", "tbf", "rate", self.rate, "burst", self.burst, "limit", QUEUE)
 
     def switch(self):
         """Returns the name of the bridge's namespace."""
