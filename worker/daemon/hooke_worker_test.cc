@@ -27,11 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-bool Lives(pid_t pid) {
-  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
-  return stat.has_value() && stat->state != 'Z';
-}
-
 class HookeWorkerTest : public ::testing::Test {
  protected:
   void SetUp() override { fs::create_directories(folder_); }

@@ -31,11 +31,6 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-bool Lives(pid_t pid) {
-  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
-  return stat.has_value() && stat->state != 'Z';
-}
-
 // Matches the message about a killed rank. MPICH's launcher kills the other ranks in the same way and does not say
 // which died first. Then only the broken stream is known.
 ::testing::Matcher<std::string> IsKilled(pid_t pid) {

@@ -26,11 +26,6 @@ using ::testing::Not;
 
 absl::Time Soon() { return SteadyTime() + absl::Seconds(30); }
 
-bool Lives(pid_t pid) {
-  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
-  return stat.has_value() && stat->state != 'Z';
-}
-
 // A shell script as a Process; its lines can be waited for.
 class Script {
  public:

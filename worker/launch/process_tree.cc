@@ -14,6 +14,9 @@
 namespace hooke {
 namespace {
 
+// A process is 'X' for a moment while it is reaped.
+bool IsDead(const ProcessStat& process) { return process.state == 'Z' || process.state == 'X'; }
+
 std::vector<ProcessStat> AllProcesses() {
   std::vector<ProcessStat> processes;
   DIR* folder = opendir("/proc");
@@ -48,6 +51,11 @@ void SignalProcess(const ProcessStat& process, int signal) {
 }
 
 }  // namespace
+
+bool Lives(pid_t pid) {
+  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
+  return stat.has_value() && !IsDead(*stat);
+}
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const std::string text = ReadProcFile(pid, "stat").value_or("");
@@ -87,7 +95,7 @@ std::vector<ProcessStat> ProcessTree::Refresh() {
     const ProcessStat* process = found.back();
     found.pop_back();
     if (!seen.insert({process->pid, process->start_ticks}).second) continue;
-    if (process->state != 'Z' && process->state != 'X') alive.push_back(*process);
+    if (!IsDead(*process)) alive.push_back(*process);
     const auto below = children.find(process->pid);
     if (below != children.end()) found.insert(found.end(), below->second.begin(), below->second.end());
   }

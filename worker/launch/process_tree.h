@@ -23,12 +23,15 @@ namespace hooke {
 struct ProcessStat {
   pid_t pid = 0;
   pid_t parent = 0;
-  char state = '?';          // The state's letter, as ps shows it. 'Z': dead, but not yet reaped.
+  char state = '?';          // The state's letter, as ps shows it. 'Z': dead, but not yet reaped; 'X': dead.
   uint64_t start_ticks = 0;  // Start time in clock ticks since boot.
 };
 
 // Returns the state of a process; nullopt if it is gone.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+
+// True if the process is neither gone nor dead.
+bool Lives(pid_t pid);
 
 class ProcessTree {
  public:
