@@ -90,6 +90,8 @@ class Run(unittest.TestCase):
         for flag, name in {"--torch": "current_torch_test", "--frameworks": "frameworks_test"}.items():
             self.start("", self.results('<testcase name="a"/>'), flag, "--test_output=all").communicate(timeout=SECONDS)
             self.assertRegex(self.asked()[-2], f"--test_output=all //python/tests:{name}$")
+        self.start("", self.results('<testcase name="a"/>'), "--intel-mpi").communicate(timeout=SECONDS)
+        self.assertRegex(self.asked()[-2], "--config=mpich //tests/several_hosts:intel_mpi_test$")
 
     def test_a_failure_of_bazel_is_not_hidden_by_tests_that_passed(self):
         process = self.start("sys.exit(3)", self.results('<testcase name="a"/>'), "//a/...")

@@ -172,9 +172,8 @@ int Describe(const WorkerFlags& flags) {
   const LaunchOptions& launch = flags.worker.launch;
   std::cout << "version " << HOOKE_VERSION << "\nslots " << flags.worker.slots << "\nthreads-per-rank "
             << launch.threads_per_rank << "\ngpus " << absl::StrJoin(flags.worker.gpus, ",") << "\nmpi "
-            << (launch.flavour == MpiFlavour::kMpich ? "mpich" : "openmpi") << "\nmpirun " << launch.mpirun
-            << "\nrank-binary " << launch.rank_binary << "\naddress " << node->address << "\ninterface "
-            << absl::StrJoin(node->interfaces, ",") << "\n";
+            << NameOf(launch.flavour) << "\nmpirun " << launch.mpirun << "\nrank-binary " << launch.rank_binary
+            << "\naddress " << node->address << "\ninterface " << absl::StrJoin(node->interfaces, ",") << "\n";
   for (const InterfaceAddress& one : own) {
     if (!one.loopback) std::cout << "own-address " << one.interface << " " << TextOf(one.address) << "\n";
   }
@@ -268,15 +267,15 @@ int Failed(const absl::Status& why, spdlog::logger& logger) {
   return absl::IsInvalidArgument(why) ? 2 : 1;
 }
 
-// Returns the version of the MPI library of mpirun; "" with a warning if it does not say it.
-std::string AskMpiVersion(const LaunchOptions& launch, spdlog::logger& logger) {
-  std::string version = MpiVersion(OutputOf({launch.mpirun, "--version"}, launch.environment, kToolLimit));
-  if (version.empty()) {
-    logger.warn(
-        "`{} --version` does not say which version it is: this worker takes no part in groups with workers whose does",
-        launch.mpirun);
-  }
-  return version;
+// Finds out which MPI library mpirun belongs to, and its version. Logs a warning if mpirun does not say it.
+void AskMpirun(WorkerOptions& options, spdlog::logger& logger) {
+  const std::string said = OutputOf({options.launch.mpirun, "--version"}, options.launch.environment, kToolLimit);
+  options.launch.flavour = FlavourOf(options.launch.flavour, said);
+  options.mpi_version = MpiVersion(said);
+  if (!options.mpi_version.empty()) return;
+  logger.warn(
+      "`{} --version` does not say which version it is: this worker takes no part in groups with workers whose does",
+      options.launch.mpirun);
 }
 
 int Main(int argc, char** argv) {
@@ -323,7 +322,7 @@ int Main(int argc, char** argv) {
   if (absl::Status status = CheckWorkerOptions(options); !status.ok()) return Failed(status, *logger);
   const std::optional<HostAddress> toward = WaitForNetwork(flags, signals, *logger);
   if (!toward.has_value()) return 0;
-  options.mpi_version = AskMpiVersion(options.launch, *logger);
+  AskMpirun(options, *logger);
   if (absl::Status status = SetNodeAddress(flags, *toward, options, *logger); !status.ok()) {
     logger->error("{}", std::string(status.message()));
     return 2;

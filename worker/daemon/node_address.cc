@@ -161,9 +161,10 @@ std::vector<std::string> UcxDevices(absl::Span<const std::string> interfaces, co
 absl::Status CheckMpiTakes(const NodeAddress& node, MpiFlavour flavour, absl::string_view ompi_info) {
   if (!node.is_ipv6()) return absl::OkStatus();
   const absl::string_view choose = "choose an IPv4 network by --interface or --subnet";
-  if (flavour == MpiFlavour::kMpich) {
+  if (flavour != MpiFlavour::kOpenMpi) {
     return absl::FailedPreconditionError(
-        absl::StrCat("MPICH starts ranks on other nodes over IPv4 only, and this node's address is ", node.address,
+        absl::StrCat(flavour == MpiFlavour::kMpich ? "MPICH" : "Intel MPI",
+                     " starts ranks on other nodes over IPv4 only, and this node's address is ", node.address,
                      ": use a build of Hooke for Open MPI, or ", choose));
   }
   if (absl::StrContains(ompi_info, "options:ipv6:yes")) return absl::OkStatus();

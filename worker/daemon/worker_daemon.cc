@@ -180,11 +180,11 @@ SessionOptions WorkerDaemon::MakeSessionOptions() const {
     interface->set_address(TextOf(one.address));
     interface->set_megabits(one.address.megabits);
   }
-  const absl::string_view library = options_.launch.flavour == MpiFlavour::kMpich ? "mpich"
-                                    : options_.node.is_ipv6()                     ? "openmpi-ipv6"
-                                                                                  : "openmpi";
-  session.hello.set_mpi(options_.mpi_version.empty() ? std::string(library)
-                                                     : absl::StrCat(library, " ", options_.mpi_version));
+  std::string library(NameOf(options_.launch.flavour));
+  // MPICH and Intel MPI run no groups over IPv6.
+  if (options_.launch.flavour == MpiFlavour::kOpenMpi && options_.node.is_ipv6()) library += "-ipv6";
+  if (!options_.mpi_version.empty()) absl::StrAppend(&library, " ", options_.mpi_version);
+  session.hello.set_mpi(library);
   session.machine = MachineClockName();
   session.clock = MonotonicNanoseconds;
   session.logger = options_.logger;

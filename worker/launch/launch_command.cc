@@ -71,6 +71,9 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
 constexpr absl::string_view kNodeParameters[] = {"orte_tmpdir_base", "btl_vader_backing_directory",
                                                  "osc_sm_backing_directory", "oob_tcp_if_include"};
 
+// What mpirun starts for each rank of a group on several nodes.
+constexpr std::initializer_list<absl::string_view> kRankProgram = {"sh", "-c", "exec sh \"$HOOKE_RANK_SCRIPT\""};
+
 std::string HostList(const std::vector<LaunchHost>& hosts) {
   std::string list;
   for (size_t i = 0; i < hosts.size(); ++i) {
@@ -90,6 +93,22 @@ void AppendOpenMpiHosts(const LaunchOptions& options, std::vector<std::string>& 
   argv.push_back(absl::StrJoin(options.interfaces, ","));
 }
 
+// Appends Intel MPI's options, and the ranks' command for each node: `-hosts` takes no number of ranks.
+void AppendIntelMpiNodes(const LaunchOptions& options, std::initializer_list<absl::string_view> program,
+                         std::vector<std::string>& argv) {
+  Append({"-launcher", "ssh", "-launcher-exec", absl::string_view(options.remote_agent), "-genvnone", "-prepend-rank"},
+         argv);
+  // Daemons connect to mpirun at the address of this interface. Otherwise they would look up the name of its node.
+  if (!options.interfaces.empty()) Append({"-iface", absl::string_view(options.interfaces[0])}, argv);
+  for (size_t i = 0; i < options.hosts.size(); ++i) {
+    if (i > 0) argv.emplace_back(":");
+    // mpirun must know its own node, whose name may lead nowhere.
+    const std::string name = i == 0 ? "localhost" : MpirunNameOf(options.hosts, i);
+    Append({"-n", absl::StrCat(options.hosts[i].ranks), "-host", absl::string_view(name)}, argv);
+    Append(program, argv);
+  }
+}
+
 void AppendMpich(const LaunchOptions& options, std::vector<std::string>& argv) {
   if (options.hosts.empty()) {
     Append({"-launcher", "fork", "-prepend-rank"}, argv);
@@ -105,38 +124,24 @@ void AppendMpich(const LaunchOptions& options, std::vector<std::string>& argv) {
 // Returns the environment of the launcher on this node, of the MPI library's daemon, and of the ranks.
 std::vector<std::string> MakeEnvironment(const LaunchOptions& options);
 
-// Splits a shell's command line into words. Knows quotes and backslashes, and nothing else of a shell.
-std::vector<std::string> ShellWords(absl::string_view line) {
-  std::vector<std::string> words;
-  bool in_word = false;
-  char quote = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
-      in_word = false;
-      continue;
-    }
-    if (!in_word) words.emplace_back();
-    in_word = true;
-    if (c == quote) {
-      quote = 0;
-    } else if (quote == 0 && (c == '"' || c == '\'')) {
-      quote = c;
-    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
-      words.back().push_back(line[++i]);
-    } else {
-      words.back().push_back(c);
-    }
-  }
-  return words;
-}
+}  // namespace
 
 absl::string_view FileName(absl::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }
 
-}  // namespace
+absl::string_view NameOf(MpiFlavour flavour) {
+  switch (flavour) {
+    case MpiFlavour::kOpenMpi:
+      return "openmpi";
+    case MpiFlavour::kMpich:
+      return "mpich";
+    case MpiFlavour::kIntelMpi:
+      return "intelmpi";
+  }
+  return "";
+}
 
 MpiFlavour BuiltFlavour() {
 #ifdef HOOKE_MPICH
@@ -147,12 +152,18 @@ MpiFlavour BuiltFlavour() {
 }
 
 std::vector<std::string> MpirunNames(MpiFlavour flavour) {
-  if (flavour == MpiFlavour::kMpich) return {"mpirun.mpich", "mpiexec.hydra", "mpirun"};
-  return {"mpirun.openmpi", "mpirun"};
+  if (flavour == MpiFlavour::kOpenMpi) return {"mpirun.openmpi", "mpirun"};
+  return {"mpirun.mpich", "mpiexec.hydra", "mpirun"};
 }
 
 LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
   LaunchCommand command;
+  if (options.flavour == MpiFlavour::kIntelMpi && !options.hosts.empty()) {
+    command.argv = {options.mpirun};
+    AppendIntelMpiNodes(options, kRankProgram, command.argv);
+    command.environment = MakeEnvironment(options);
+    return command;
+  }
   command.argv = {options.mpirun, "-n", absl::StrCat(options.ranks)};
   if (options.flavour == MpiFlavour::kOpenMpi) {
     AppendOpenMpi(options, command.argv);
@@ -162,7 +173,7 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
   command.environment = MakeEnvironment(options);
   if (!options.hosts.empty()) {
     if (options.flavour == MpiFlavour::kOpenMpi) AppendOpenMpiHosts(options, command.argv);
-    Append({"sh", "-c", "exec sh \"$HOOKE_RANK_SCRIPT\""}, command.argv);
+    Append(kRankProgram, command.argv);
     return command;
   }
   if (!options.rank_script.empty()) {
@@ -177,6 +188,16 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
 }
 
 namespace {
+
+void SetIntelMpi(const LaunchOptions& options, std::vector<std::string>& environment) {
+  // The ranks are bound by RankScript; by default the library would bind them again when they start.
+  SetVariable("I_MPI_PIN", "0", environment);
+  SetVariable("I_MPI_SHM_FILE_PREFIX_4K", options.memory_folder, environment);
+  if (options.hosts.empty()) return;
+  // mpirun starts the daemons of all nodes. By default those of 16 nodes would start the others.
+  SetVariable("I_MPI_HYDRA_BRANCH_COUNT", absl::StrCat(options.hosts.size()), environment);
+  if (!options.interfaces.empty()) SetVariable("FI_TCP_IFACE", options.interfaces[0], environment);
+}
 
 std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
   std::vector<std::string> environment;
@@ -195,6 +216,7 @@ std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
     SetVariable("HWLOC_COMPONENTS", "-gl,-opencl", environment);
   }
   if (options.flavour == MpiFlavour::kMpich) SetVariable("UCX_POSIX_DIR", options.memory_folder, environment);
+  if (options.flavour == MpiFlavour::kIntelMpi) SetIntelMpi(options, environment);
   if (!options.hosts.empty()) SetVariable("HOOKE_RANK_SCRIPT", options.rank_script, environment);
   if (!options.ucx_devices.empty()) {
     SetVariable("UCX_NET_DEVICES", absl::StrJoin(options.ucx_devices, ","), environment);
@@ -248,12 +270,44 @@ std::string RankScript(const LaunchOptions& options) {
   return script + "\n";
 }
 
+namespace {
+
+// Returns the arguments for Intel MPI's daemon on this node: those that name files or an interface of mpirun's node are
+// replaced.
+std::vector<std::string> IntelMpiArguments(const LaunchOptions& options, const std::string& folder,
+                                           const std::vector<std::string>& arguments) {
+  std::vector<std::string> own;
+  for (const std::string& argument : arguments) {
+    const std::string before = own.empty() ? "" : own.back();
+    if (before == "--launcher-exec") {
+      own.push_back(options.remote_agent);
+    } else if (before == "--base-path") {
+      own.push_back(folder);
+    } else if (before == "--iface" && !options.interfaces.empty()) {
+      own.push_back(options.interfaces[0]);
+    } else if (FileName(argument) == "hydra_pmi_proxy") {
+      own.push_back(folder + "hydra_pmi_proxy");
+    } else {
+      own.push_back(argument);
+    }
+  }
+  return own;
+}
+
+}  // namespace
+
 LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments) {
   LaunchCommand command;
   const size_t slash = options.mpirun.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : options.mpirun.substr(0, slash + 1);
   command.argv = {folder + NodeDaemonName(options.flavour)};
   command.environment = MakeEnvironment(options);
+  if (options.flavour == MpiFlavour::kIntelMpi) {
+    for (std::string& argument : IntelMpiArguments(options, folder, arguments)) {
+      command.argv.push_back(std::move(argument));
+    }
+    return command;
+  }
   const auto is_of_node = [](absl::string_view name) {
     return std::find(std::begin(kNodeParameters), std::end(kNodeParameters), name) != std::end(kNodeParameters);
   };
@@ -290,26 +344,16 @@ std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std:
   return name;
 }
 
-std::string NodeDaemonName(MpiFlavour flavour) { return flavour == MpiFlavour::kMpich ? "hydra_pmi_proxy" : "orted"; }
-
-std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments) {
-  size_t host = 0;
-  // Skips options such as MPICH's "-x".
-  while (host < arguments.size() && absl::StartsWith(arguments[host], "-")) ++host;
-  if (host + 1 >= arguments.size()) return std::nullopt;
-  AgentCall call;
-  call.host = arguments[host];
-  const std::vector<std::string> words =
-      ShellWords(absl::StrJoin(arguments.begin() + static_cast<std::ptrdiff_t>(host) + 1, arguments.end(), " "));
-  // Open MPI's command may set PATH and LD_LIBRARY_PATH before it starts the daemon. These words are skipped, because
-  // the other node has its own values.
-  const auto daemon = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-    return FileName(word) == NodeDaemonName(MpiFlavour::kOpenMpi) ||
-           FileName(word) == NodeDaemonName(MpiFlavour::kMpich);
-  });
-  if (daemon == words.end()) return std::nullopt;
-  call.arguments.assign(daemon + 1, words.end());
-  return call;
+std::string NodeDaemonName(MpiFlavour flavour) {
+  switch (flavour) {
+    case MpiFlavour::kOpenMpi:
+      return "orted";
+    case MpiFlavour::kMpich:
+      return "hydra_pmi_proxy";
+    case MpiFlavour::kIntelMpi:
+      return "hydra_bstrap_proxy";
+  }
+  return "";
 }
 
 }  // namespace hooke

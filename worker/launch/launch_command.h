@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,14 @@
 
 namespace hooke {
 
-enum class MpiFlavour { kOpenMpi, kMpich };
+// Intel MPI runs ranks that were built with MPICH, because it keeps MPICH's binary interface.
+enum class MpiFlavour { kOpenMpi, kMpich, kIntelMpi };
 
-// Returns the MPI library that this build's ranks are linked with.
+// Returns the MPI library that this build's ranks are linked with; never kIntelMpi.
 MpiFlavour BuiltFlavour();
+
+// "openmpi", "mpich" or "intelmpi".
+absl::string_view NameOf(MpiFlavour flavour);
 
 // Returns file names of that library's mpirun. The most specific name comes first, because both libraries may be
 // installed.
@@ -103,19 +106,11 @@ std::string RankScript(const LaunchOptions& options);
 // Arguments that name files or devices of mpirun's node are replaced. The program lies beside this node's mpirun.
 LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments);
 
-// Returns the file name of the library's daemon: "orted" or "hydra_pmi_proxy".
+// The part of a path behind its last slash.
+absl::string_view FileName(absl::string_view path);
+
+// Returns the file name of the library's daemon: "orted", "hydra_pmi_proxy" or "hydra_bstrap_proxy".
 std::string NodeDaemonName(MpiFlavour flavour);
-
-// A call of the agent by mpirun.
-struct AgentCall {
-  std::string host;
-  // Arguments for the MPI library's daemon on that node, without the program's name.
-  std::vector<std::string> arguments;
-};
-
-// Reads the arguments with which mpirun has called its agent: options, a host, and a command for a shell there.
-// nullopt if the command starts no daemon of an MPI library.
-std::optional<AgentCall> ParseAgentCall(const std::vector<std::string>& arguments);
 
 }  // namespace hooke
 

@@ -102,6 +102,33 @@ TEST(LaunchCommandTest, SeveralNodes) {
             "-genvnone|-prepend-rank|sh|-c|exec sh \"$HOOKE_RANK_SCRIPT\"");
 }
 
+// Intel MPI's mpirun gets the ranks of each node one by one, and knows its own node as localhost.
+TEST(LaunchCommandTest, SeveralNodesUnderIntelMpi) {
+  const LaunchOptions options = OnTwoNodes(MpiFlavour::kIntelMpi);
+  const LaunchCommand command = MakeLaunchCommand(options);
+  EXPECT_EQ(absl::StrJoin(command.argv, "|"),
+            "/usr/bin/mpirun.x|-launcher|ssh|-launcher-exec|/dev/shm/g/remote|-genvnone|-prepend-rank|-iface|eth0|"
+            "-n|2|-host|localhost|sh|-c|exec sh \"$HOOKE_RANK_SCRIPT\"|:|"
+            "-n|1|-host|10.0.0.2|sh|-c|exec sh \"$HOOKE_RANK_SCRIPT\"");
+  for (const char* variable : {"I_MPI_PIN=0", "I_MPI_HYDRA_BRANCH_COUNT=2", "FI_TCP_IFACE=eth0",
+                               "I_MPI_SHM_FILE_PREFIX_4K=/dev/shm/g", "HOOKE_RANK_SCRIPT=/state/g/rank"}) {
+    EXPECT_THAT(command.environment, Contains(variable));
+  }
+  const LaunchCommand daemon = MakeNodeDaemonCommand(
+      options, {"--upstream-host", "10.0.0.1", "--launcher-exec", "/elsewhere/remote", "--base-path", "/elsewhere/bin/",
+                "--iface", "ib0", "--proxy-id", "1", "/elsewhere/bin//hydra_pmi_proxy", "--usize", "-1"});
+  EXPECT_EQ(absl::StrJoin(daemon.argv, "|"),
+            "/usr/bin/hydra_bstrap_proxy|--upstream-host|10.0.0.1|--launcher-exec|/dev/shm/g/remote|--base-path|"
+            "/usr/bin/|--iface|eth0|--proxy-id|1|/usr/bin/hydra_pmi_proxy|--usize|-1");
+}
+
+// On one node Intel MPI is started as MPICH is.
+TEST(LaunchCommandTest, OneNodeUnderIntelMpi) {
+  const LaunchCommand intel = MakeLaunchCommand(Options(MpiFlavour::kIntelMpi));
+  EXPECT_EQ(intel.argv, MakeLaunchCommand(Options(MpiFlavour::kMpich)).argv);
+  EXPECT_THAT(intel.environment, Contains("I_MPI_PIN=0"));
+}
+
 // Open MPI gets names in place of IPv6 addresses. The agent's call is turned back into the address.
 TEST(LaunchCommandTest, Ipv6Nodes) {
   LaunchOptions options = OnTwoNodes(MpiFlavour::kOpenMpi);
@@ -145,26 +172,6 @@ TEST(LaunchCommandTest, DaemonOfANode) {
             "eth0,eth1");
   EXPECT_THAT(command.environment, Contains("HOOKE_RANK_SCRIPT=/state/g/rank"));
   EXPECT_THAT(command.environment, Not(Contains("PMIX_RANK=0")));
-}
-
-// ParseAgentCall reads the calls that the mpirun of each library makes, one of them with a prefix. A call that starts
-// another program is not read as a daemon.
-TEST(LaunchCommandTest, AgentCalls) {
-  std::optional<AgentCall> call = ParseAgentCall(
-      {"10.77.0.2", " orted", "-mca", "ess", "\"env\"", "-mca", "orte_hnp_uri", "\"20788.0;tcp://10.77.0.1:5066\""});
-  ASSERT_TRUE(call.has_value());
-  EXPECT_EQ(call->host, "10.77.0.2");
-  EXPECT_EQ(absl::StrJoin(call->arguments, "|"), "-mca|ess|env|-mca|orte_hnp_uri|20788.0;tcp://10.77.0.1:5066");
-  call = ParseAgentCall({"10.77.0.2", "PATH=/usr/bin:$PATH ; export PATH ; /usr/bin/orted", "-mca", "ess", "\"env\""});
-  ASSERT_TRUE(call.has_value());
-  EXPECT_EQ(absl::StrJoin(call->arguments, "|"), "-mca|ess|env");
-  call = ParseAgentCall({"-x", "10.77.0.2", "\"/usr/bin/hydra_pmi_proxy\"", "--control-port", "10.77.0.1:40341"});
-  ASSERT_TRUE(call.has_value());
-  EXPECT_EQ(call->host, "10.77.0.2");
-  EXPECT_EQ(absl::StrJoin(call->arguments, "|"), "--control-port|10.77.0.1:40341");
-  EXPECT_FALSE(ParseAgentCall({"10.77.0.2", "rm -rf /"}).has_value());
-  EXPECT_FALSE(ParseAgentCall({"10.77.0.2"}).has_value());
-  EXPECT_FALSE(ParseAgentCall({}).has_value());
 }
 
 // Open MPI's flag for root is set only if the caller runs as root.

@@ -42,8 +42,11 @@ void ReadOpenMpiLine(absl::string_view line, LauncherVerdict& verdict) {
 
 void ReadMpichLine(absl::string_view line, LauncherVerdict& verdict) {
   // The lines are "=   PID 9223 RUNNING AT n", "=   EXIT CODE: 9" and "YOUR APPLICATION TERMINATED WITH THE EXIT
-  // STRING: Killed (signal 9)".
+  // STRING: Killed (signal 9)". Intel MPI's are "=   RANK 1 PID 9223 RUNNING AT n" and "=   KILLED BY SIGNAL: 9
+  // (Killed)".
   if (absl::StrContains(line, "RUNNING AT")) SetFirst(NumberAfter<int64_t>(line, "PID"), verdict.pid);
+  if (absl::StrContains(line, "RUNNING AT")) SetFirst(NumberAfter<uint32_t>(line, "RANK"), verdict.rank);
+  if (absl::StrContains(line, "KILLED BY SIGNAL:")) SetFirst(NumberAfter<int>(line, "SIGNAL:"), verdict.signal);
   if (absl::StrContains(line, "EXIT CODE:")) SetFirst(NumberAfter<int>(line, "EXIT CODE:"), verdict.exit_status);
   if (absl::StrContains(line, "EXIT STRING:") && absl::StrContains(line, "(signal")) {
     SetFirst(NumberAfter<int>(line, "(signal"), verdict.signal);
@@ -55,8 +58,9 @@ void ReadMpichLine(absl::string_view line, LauncherVerdict& verdict) {
 
 std::string MpiVersion(absl::string_view said) {
   // Open MPI: "mpirun (Open MPI) 4.1.4", or under another name "mpirun.openmpi (OpenRTE) 4.1.4". MPICH: a line
-  // "    Version:           4.0.2" behind "HYDRA build details:".
-  for (const absl::string_view before : {"(Open MPI)", "(OpenRTE)", "Version:"}) {
+  // "    Version:           4.0.2" behind "HYDRA build details:". Intel MPI: "Intel(R) MPI Library for Linux* OS,
+  // Version 2021.18.1 Build ...".
+  for (const absl::string_view before : {"(Open MPI)", "(OpenRTE)", "Version:", "OS, Version"}) {
     const size_t at = said.find(before);
     if (at == absl::string_view::npos) continue;
     const absl::string_view version = absl::StripLeadingAsciiWhitespace(said.substr(at + before.size()));
@@ -68,6 +72,11 @@ std::string MpiVersion(absl::string_view said) {
     }
   }
   return "";
+}
+
+MpiFlavour FlavourOf(MpiFlavour built, absl::string_view said) {
+  const bool intel = built == MpiFlavour::kMpich && absl::StrContains(said, "Intel(R) MPI Library");
+  return intel ? MpiFlavour::kIntelMpi : built;
 }
 
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {

@@ -14,6 +14,11 @@ TEST(MpiVersionTest, Table) {
             "4.1");
   EXPECT_EQ(MpiVersion("mpirun (Open MPI) 5.0\n"), "5.0");
   EXPECT_EQ(MpiVersion("HYDRA build details:\n    Version:       4.0.2\n    Release Date:  Thu Apr  7\n"), "4.0");
+  const char* intel = "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)\nCopyright\n";
+  EXPECT_EQ(MpiVersion(intel), "2021.18");
+  EXPECT_EQ(FlavourOf(MpiFlavour::kMpich, intel), MpiFlavour::kIntelMpi);
+  EXPECT_EQ(FlavourOf(MpiFlavour::kOpenMpi, intel), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(FlavourOf(MpiFlavour::kMpich, "HYDRA build details:\n"), MpiFlavour::kMpich);
   for (const char* said : {"", "mpirun", "(Open MPI)", "(Open MPI) x.y", "Version: 4", "Version:"}) {
     EXPECT_EQ(MpiVersion(said), "") << said;
   }
@@ -77,6 +82,10 @@ TEST(LauncherVerdictTest, WhatEndedTheRun) {
   EXPECT_EQ(verdict.pid, 9223);
   EXPECT_EQ(verdict.signal, 9);
   EXPECT_FALSE(verdict.exit_status.has_value());
+  verdict = Read(MpiFlavour::kIntelMpi, {"=   RANK 1 PID 9223 RUNNING AT vm", "=   KILLED BY SIGNAL: 9 (Killed)"});
+  EXPECT_EQ(verdict.rank, 1u);
+  EXPECT_EQ(verdict.pid, 9223);
+  EXPECT_EQ(verdict.signal, 9);
   verdict = Read(MpiFlavour::kMpich, {"=   PID 9223 RUNNING AT vm", "=   EXIT CODE: 3"});
   EXPECT_EQ(verdict.exit_status, 3);
   EXPECT_FALSE(verdict.signal.has_value());

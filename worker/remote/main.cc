@@ -16,7 +16,7 @@
 #include "proto/worker.grpc.pb.h"
 #include "wire/channel.h"
 #include "wire/cluster_token.h"
-#include "worker/launch/launch_command.h"
+#include "worker/launch/agent_call.h"
 
 namespace hooke {
 namespace {
