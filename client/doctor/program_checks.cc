@@ -36,6 +36,7 @@ namespace {
 // Parts of the paths of fast BLAS libraries, and their names.
 constexpr std::pair<const char*, const char*> kFastBlas[] = {
     {"openblas", "OpenBLAS"}, {"mkl", "MKL"}, {"blis", "BLIS"}, {"atlas", "ATLAS"}};
+constexpr absl::string_view kIntelVersion = "OS, Version ";
 constexpr absl::Duration kSlowStart = absl::Seconds(2);
 constexpr char kInstall[] = "./deploy/install-deps    # in Hooke's source; installs what is missing";
 
@@ -49,6 +50,7 @@ std::string ValueOf(absl::string_view text, absl::string_view key) {
 
 std::string FamilyName(absl::string_view family) {
   if (family == "openmpi") return "Open MPI";
+  if (family == "intelmpi") return "Intel MPI";
   return family == "mpich" ? "MPICH" : "an MPI library that Hooke does not know";
 }
 
@@ -74,6 +76,7 @@ WorkerDescription ParseWorkerDescription(absl::string_view text) {
 
 std::string MpiFamily(absl::string_view text) {
   if (absl::StrContains(text, "Open MPI") || absl::StrContains(text, "OpenRTE")) return "openmpi";
+  if (absl::StrContains(text, "Intel(R) MPI Library")) return "intelmpi";
   return absl::StrContains(text, "HYDRA") || absl::StrContains(text, "MPICH") ? "mpich" : "";
 }
 
@@ -123,10 +126,16 @@ Finding CheckMpi(const MachineValues& machine) {
     for (absl::string_view line : absl::StrSplit(version.output, '\n')) {
       line = absl::StripLeadingAsciiWhitespace(line);
       if (absl::ConsumePrefix(&line, "Version:")) number = std::string(absl::StripAsciiWhitespace(line));
+      // "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)"
+      const size_t at = line.find(kIntelVersion);
+      if (at == absl::string_view::npos) continue;
+      line.remove_prefix(at + kIntelVersion.size());
+      number = std::string(line.substr(0, line.find(' ')));
     }
   }
   const std::string found = absl::StrCat(FamilyName(family), number.empty() ? "" : " ", number, ", ", mpirun);
-  if (family == wanted) return Ok(check, found);
+  // Ranks that are linked with MPICH run under Intel MPI, which keeps its binary interface.
+  if (family == wanted || (family == "intelmpi" && wanted == "mpich")) return Ok(check, found);
   return Fault(check, absl::StrCat(found, "; but hooke-rank is linked with ", FamilyName(wanted)),
                {absl::StrCat("sudo apt-get install ", PackagesOf(wanted),
                              "    # and put its mpirun first on the PATH, or name it: hooke-worker --mpirun PATH")});

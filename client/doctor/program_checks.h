@@ -23,7 +23,8 @@ Finding CheckGpu(const MachineValues& machine);
 // Reads what `hooke-worker --describe` prints: lines of a key and a value. Unknown keys are ignored.
 WorkerDescription ParseWorkerDescription(absl::string_view text);
 
-// Returns the family of the MPI library whose `mpirun --version` prints `text`: "openmpi", "mpich", or "" for another.
+// Returns the family of the MPI library whose `mpirun --version` prints `text`: "openmpi", "mpich", "intelmpi",
+// or "" for another.
 std::string MpiFamily(absl::string_view text);
 
 // Returns the path of libblas.so.3 in what `ldd` prints; "" if there is none.

@@ -78,7 +78,11 @@ TEST(ProgramChecksTest, Mpi) {
   Expect(CheckMpi(machine), Level::kFault,
          "MPICH 4.0.2, /usr/bin/mpirun.openmpi; but hooke-rank is linked with Open MPI",
          "sudo apt-get install openmpi-bin ");
-  machine.mpirun_version = Printed("Intel(R) MPI Library for Linux* OS, Version 2021.19\n");
+  const std::string intel = "Intel(R) MPI Library for Linux* OS, Version 2021.19 Build 1\nCopyright\n";
+  machine.mpirun_version = Printed(intel);
+  Expect(CheckMpi(machine), Level::kFault, "Intel MPI 2021.19, /usr/bin/mpirun.openmpi; but hooke-rank is linked with",
+         "openmpi-bin");
+  machine.mpirun_version = Printed("prun 1.0\n");
   Expect(CheckMpi(machine), Level::kFault, "an MPI library that Hooke does not know", "openmpi-bin");
   machine.mpirun_version = Failed(127);
   Expect(CheckMpi(machine), Level::kFault, "no /usr/bin/mpirun.openmpi on the PATH",
@@ -89,6 +93,8 @@ TEST(ProgramChecksTest, Mpi) {
   machine.worker_describe = Printed("version 1.2.3\nmpi mpich\nmpirun /usr/bin/mpirun.mpich\n");
   machine.mpirun_version = Printed(kMpich);
   Expect(CheckMpi(machine), Level::kOk, "MPICH 4.0.2, /usr/bin/mpirun.mpich");
+  machine.mpirun_version = Printed(intel);
+  Expect(CheckMpi(machine), Level::kOk, "Intel MPI 2021.19, /usr/bin/mpirun.mpich");
   machine.worker_describe = Failed(127);  // There is no worker: any mpirun that is found is of the usual family.
   machine.mpirun_version = Failed(127);
   Expect(CheckMpi(machine), Level::kFault, "no mpirun on the PATH", "openmpi-bin");

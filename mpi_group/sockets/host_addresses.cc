@@ -156,11 +156,18 @@ std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl:
   std::stable_sort(ordered.begin(), ordered.end(),
                    [&rank](const HostAddress& a, const HostAddress& b) { return rank(a) < rank(b); });
   if (ordered.empty() || !shared(ordered[0]) || (ordered[0].megabits == 0 && !chosen)) return ordered;
-  const auto end = std::find_if(ordered.begin(), ordered.end(), [&](const HostAddress& address) {
-    return address.family != ordered[0].family || rank(address) != rank(ordered[0]);
-  });
-  std::rotate(ordered.begin(), ordered.begin() + static_cast<int64_t>(turn) % (end - ordered.begin()), end);
-  return ordered;
+  // One address of each equal network, then all others.
+  std::vector<HostAddress> equal;
+  std::vector<HostAddress> others;
+  for (const HostAddress& address : ordered) {
+    const bool another = std::none_of(equal.begin(), equal.end(),
+                                      [&address](const HostAddress& other) { return SameNetwork(address, other); });
+    const bool is_equal = address.family == ordered[0].family && rank(address) == rank(ordered[0]);
+    (is_equal && another ? equal : others).push_back(address);
+  }
+  std::rotate(equal.begin(), equal.begin() + static_cast<int64_t>(turn % equal.size()), equal.end());
+  equal.insert(equal.end(), others.begin(), others.end());
+  return equal;
 }
 
 std::string TextOf(const HostAddress& address) {

@@ -66,9 +66,10 @@ uint32_t MegabitsOf(const std::string& interface);
 //    example, has the same address on every host.
 // Among equals faster cards come first, and cards of unknown speed last. Otherwise the peer's order stays.
 //
-// Hosts that share several networks use all of them: of the n fastest addresses of kind 1, with equal speeds and of one
-// family, the one at `turn` modulo n comes first, and the others follow in a circle. Ranks of a host take turns. If the
-// speeds are not known, networks count as equal only if `chosen`: a person has named this host's addresses. Pure.
+// Hosts that share several networks use all of them: of the n networks of kind 1 with the fastest cards, of equal speed
+// and one family, that at `turn` modulo n comes first, and the others follow in a circle. Ranks of a host take turns.
+// If the speeds are not known, networks count as equal only if `chosen`: a person has named this host's addresses.
+// Pure.
 std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers,
                                         size_t turn = 0, bool chosen = false);
 

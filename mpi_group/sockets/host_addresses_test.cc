@@ -101,6 +101,12 @@ TEST(HostAddressesTest, RanksTakeTurns) {
   HostAddress peers_six = six;
   peers_six.bytes[15] = 2;
   EXPECT_THAT(Texts(InOrderOfTrial({own[0], six}, {peers[0], peers_six}, 1)), ElementsAre("10.0.0.2", "fd00::2"));
+  EXPECT_THAT(Texts(InOrderOfTrial({own[0], six, own[1]}, {peers[0], peers_six, peers[1]}, 1)),
+              ElementsAre("10.0.1.2", "10.0.0.2", "fd00::2"));
+  // A second address of a card is no second network.
+  const HostAddress again = Ip4({10, 0, 0, 9}, 24, 1000);
+  EXPECT_THAT(Texts(InOrderOfTrial(own, {peers[0], again, peers[1]}, 1)),
+              ElementsAre("10.0.1.2", "10.0.0.2", "10.0.0.9"));
 }
 
 // Nobody knows whether networks of unknown speed are equal, unless a person has chosen them.

@@ -30,6 +30,10 @@ bool Say(int socket, const Greeting& greeting) {
   return send(socket, &greeting, sizeof(greeting), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(greeting);
 }
 
+// How long an address may take to let a connection be made, if there is another one to try. A live host's kernel does
+// that by itself, however busy its ranks are.
+constexpr absl::Duration kNextAddress = absl::Seconds(1);
+
 enum class Heard { kNotYet, kAll, kEnd };
 
 Heard HearGreeting(int socket, Greeting& greeting, size_t& received) {
@@ -85,6 +89,9 @@ std::string MeshMaker::Run(absl::Time until) {
     for (Attempt& attempt : attempts_) {
       if (connections_[attempt.peer->rank].open()) continue;
       if (attempt.socket.open() && now >= attempt.until) Fail(attempt, "no answer");
+      const bool last = attempt.tried == attempt.peer->addresses.size();
+      if (attempt.socket.open() && !attempt.connected && !last && now >= attempt.connect_by)
+        Fail(attempt, "no connection");
       if (!attempt.socket.open() && !StartNext(attempt, now, until)) return Missing();
     }
     Wait(until);
@@ -109,6 +116,7 @@ bool MeshMaker::StartNext(Attempt& attempt, absl::Time now, absl::Time until) {
   while (attempt.tried < count) {
     // The remaining addresses share the remaining time.
     attempt.until = now + (until - now) / static_cast<int64_t>(count - attempt.tried);
+    attempt.connect_by = now + kNextAddress;
     const SocketAddress address = ToSocketAddress(attempt.peer->addresses[attempt.tried++], attempt.peer->port);
     attempt.socket = FileDescriptor(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     attempt.connected = false;
@@ -185,6 +193,7 @@ void MeshMaker::Wait(absl::Time until) {
     if (!attempt.socket.open()) continue;
     polled.push_back({attempt.socket.get(), static_cast<int16_t>(attempt.connected ? POLLIN : POLLOUT), 0});
     until = std::min(until, attempt.until);
+    if (!attempt.connected) until = std::min(until, attempt.connect_by);
   }
   const int64_t milliseconds = absl::ToInt64Milliseconds(until - SteadyNow()) + 1;
   poll(polled.data(), polled.size(), static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 1000)));

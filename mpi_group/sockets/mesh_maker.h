@@ -69,7 +69,8 @@ class MeshMaker {
     Greeting answer;
     size_t received = 0;
     absl::Time until;
-    std::string mistakes;  // For messages: how each tried address failed.
+    absl::Time connect_by;  // Without a connection, the next address is tried then.
+    std::string mistakes;   // For messages: how each tried address failed.
   };
 
   bool Complete() const;

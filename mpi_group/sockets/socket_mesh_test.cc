@@ -19,6 +19,7 @@
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/mesh_maker.h"
 #include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -293,6 +294,36 @@ TEST_F(MeshMakerTest, StrangersThatListen) {
   EXPECT_THAT(missing, AllOf(HasSubstr("rank 1 cannot connect to rank 0"),
                              HasSubstr("127.0.0.1: another program answers there")));
   EXPECT_THAT(maker.Take(), Each(testing::Property(&FileDescriptor::open, false)));
+}
+
+// A network that drops everything costs a start a second, not half of its time.
+TEST_F(MeshMakerTest, AnAddressThatDropsPacketsIsLeftSoon) {
+  HostAddress drops = LoopbackAddress();
+  drops.bytes[3] = 2;
+  const SocketAddress where = ToSocketAddress(drops, listener_.port);
+  const auto* address = reinterpret_cast<const sockaddr*>(&where.storage);
+  // The kernel drops what comes for a listener whose queue is full.
+  FileDescriptor full(socket(AF_INET, SOCK_STREAM, 0));
+  ASSERT_EQ(bind(full.get(), address, where.bytes), 0);
+  ASSERT_EQ(listen(full.get(), 0), 0);
+  std::vector<FileDescriptor> fillers;
+  for (int i = 0; i < 3; ++i) {
+    fillers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+    connect(fillers.back().get(), address, where.bytes);
+  }
+  MeshMaker::Options peer = RankOfThree(0);
+  peer.above = {1};
+  MeshMaker lower(peer, std::move(listener_.socket));
+  std::thread rank([&lower] { EXPECT_EQ(lower.Run(Soon()), ""); });
+  MeshMaker::Options options = RankOfThree(1);
+  options.below = {{0, listener_.port, {drops, LoopbackAddress()}}};
+  absl::StatusOr<Listener> own = ListenOnLoopback();
+  ASSERT_TRUE(own.ok());
+  MeshMaker upper(options, std::move(own->socket));
+  const absl::Time begin = SteadyNow();
+  EXPECT_EQ(upper.Run(begin + absl::Minutes(1)), "");
+  EXPECT_LT(SteadyNow() - begin, absl::Seconds(20));
+  rank.join();
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Many starts of groups over two hosts: none hangs, none is tried twice, and none leaves a process, a folder or memory. Needs root."""
+"""Many starts of groups over two hosts: none hangs, none is tried twice, and none leaves a process, a folder, memory or a namespace. Needs root."""
 
 import json
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -32,7 +33,10 @@ class Starts(unittest.TestCase):
         cluster = HostCluster(network, folder, slots=1, sites=[site for site in SITES for _ in range(2)])
         submitted = [cluster.submit(JOB.format(program=PROGRAM, site=SITES[number % len(SITES)])) for number in range(STARTS)]
 
+        memory = set()
+
         def states():
+            memory.update(cluster.memory_folders())
             jobs = json.loads(cluster.hooke("jobs", "--output=json"))["jobs"]
             return {job["job_id"]: job["state"] for job in jobs}
 
@@ -41,7 +45,10 @@ class Starts(unittest.TestCase):
         for job_id in submitted:
             group = cluster.group(job_id)
             self.assertEqual(group["incarnation"], 1, f"{job_id} was started again: {group}")
-        cluster.check_nothing_is_left(self)
+        self.assertTrue(memory, "no folder of a group was seen")
+        cluster.check_nothing_is_left(self, memory)
+        self.doCleanups()
+        self.assertNotIn(network.prefix, subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout)
 
 
 if __name__ == "__main__":

@@ -225,10 +225,12 @@ absl::StatusOr<std::unique_ptr<Process>> GroupRun::StartLauncher(const LaunchOpt
     absl::MutexLock lock(&mutex_);
     if (launch_.has_value()) arguments = TextsOf(launch_->arguments());
   }
-  LaunchCommand command = part_.leads ? MakeLaunchCommand(launch) : MakeNodeDaemonCommand(launch, arguments);
+  absl::StatusOr<LaunchCommand> command =
+      part_.leads ? MakeLaunchCommand(launch) : MakeNodeDaemonCommand(launch, arguments);
+  if (!command.ok()) return command.status();
   ProcessOptions process;
-  process.argv = std::move(command.argv);
-  process.environment = std::move(command.environment);
+  process.argv = std::move(command->argv);
+  process.environment = std::move(command->environment);
   // mpirun tells the other nodes its own working folder, which they may not have.
   process.folder = part_.alone ? launch.rank_folder : "/";
   process.on_line = [this](absl::string_view line) { ReadLine(line); };

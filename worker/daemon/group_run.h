@@ -5,8 +5,8 @@
 // starts, and the reports of its ranks. A run's last event is always GroupEnded.
 //
 // The launcher is mpirun. If a group runs on several workers, it is mpirun only on the first part's worker. On the
-// others it is the MPI library's own daemon (orted, hydra_pmi_proxy). A part reports PartReady, and its launcher starts
-// at Launch. When mpirun wants a daemon on another node, the run sends the event RemoteStart.
+// others it is the MPI library's own daemon (orted, hydra_pmi_proxy or hydra_bstrap_proxy). A part reports PartReady,
+// and its launcher starts at Launch. When mpirun wants a daemon on another node, the run sends the event RemoteStart.
 //
 // WorkerDaemon makes and destroys the run. A run has one thread of its own, and the threads of its Process, its
 // RankEventsServer and its RankOutput.

@@ -19,6 +19,7 @@
 #include "worker/cores/choose_cores.h"
 #include "worker/cores/machine_cores.h"
 #include "worker/daemon/fake_coordinator.h"
+#include "worker/launch/launch_command.h"
 #include "worker/launch/process_tree.h"
 
 namespace hooke {
@@ -191,6 +192,29 @@ TEST_F(HookeWorkerTest, SaysTheVersionOfItsMpi) {
       coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.has_hello(); });
   EXPECT_THAT(hello.hello().mpi(), ::testing::MatchesRegex("(openmpi|mpich) [0-9]+\\.[0-9]+"));
   EXPECT_EQ(Kill(SIGTERM), 0);
+}
+
+// Ranks do not start under the mpirun of another library, so a worker with such a one does not start either. A library
+// without its program for other nodes runs groups of this node only.
+TEST_F(HookeWorkerTest, SaysWhatIsWrongWithItsMpirun) {
+  FakeCoordinator coordinator({});
+  const std::string mpirun = folder_ + "/mpirun";
+  const std::string open = "mpirun (Open MPI) 4.1.4";
+  const std::string mpich = "HYDRA build details: Version: 4.0.2";
+  const bool is_open = BuiltFlavour() == MpiFlavour::kOpenMpi;
+  const auto start = [&](const std::string& said) {
+    std::ofstream(mpirun) << "#!/bin/sh\necho '" << said << "'\n";
+    fs::permissions(mpirun, fs::perms::owner_all);
+    const std::string rank = fs::absolute("worker/daemon/fake_rank").string();
+    Start({"--coordinator", coordinator.address(), "--rank-binary", rank, "--mpirun", mpirun, "--interface", "lo"});
+  };
+  start(is_open ? mpich : open);
+  EXPECT_EQ(Wait(), 2);
+  EXPECT_THAT(Output(), ::testing::ContainsRegex("hooke-rank is linked with .*, but /.*/mpirun is of "));
+  start(is_open ? open : mpich);
+  EXPECT_TRUE(coordinator.WaitFor([](const v1::WorkerMessage& message) { return message.has_hello(); }).has_hello());
+  EXPECT_EQ(Kill(SIGTERM), 0);
+  EXPECT_THAT(Output(), ::testing::ContainsRegex("there is no program /.*/" + NodeDaemonName(BuiltFlavour())));
 }
 
 // The token's path of the environment is as good as that of the flag. It is absolute, because batch jobs get it.

@@ -151,6 +151,13 @@ absl::Status SetNodeAddress(const WorkerFlags& flags, const HostAddress& toward,
         "only groups whose ranks all run here: --coordinator {} is reached from {}, which is no address of a network; "
         "--interface or --subnet names another address",
         options.coordinator, TextOf(toward));
+  } else if (const std::string daemon = NodeDaemonPath(options.launch);
+             absl::StrContains(daemon, '/') && !IsProgram(daemon)) {
+    logger.warn(
+        "only groups whose ranks all run here: there is no program {}, by which the MPI library starts ranks on other "
+        "nodes; install the library whole, or name its mpirun by --mpirun",
+        daemon);
+    options.node.address.clear();
   } else if (!IsProgram(options.launch.remote_agent)) {
     logger.warn("only groups whose ranks all run here: there is no program {}", options.launch.remote_agent);
     options.node.address.clear();
@@ -268,14 +275,25 @@ int Failed(const absl::Status& why, spdlog::logger& logger) {
 }
 
 // Finds out which MPI library mpirun belongs to, and its version. Logs a warning if mpirun does not say it.
-void AskMpirun(WorkerOptions& options, spdlog::logger& logger) {
-  const std::string said = OutputOf({options.launch.mpirun, "--version"}, options.launch.environment, kToolLimit);
-  options.launch.flavour = FlavourOf(options.launch.flavour, said);
+// INVALID_ARGUMENT: the ranks do not run under that library.
+absl::Status AskMpirun(WorkerOptions& options, spdlog::logger& logger) {
+  const std::string& mpirun = options.launch.mpirun;
+  const std::string said = OutputOf({mpirun, "--version"}, options.launch.environment, kToolLimit);
+  const MpiFlavour built = BuiltFlavour();
+  options.launch.flavour = FlavourOf(said).value_or(built);
+  if (options.launch.flavour != built &&
+      (built != MpiFlavour::kMpich || options.launch.flavour != MpiFlavour::kIntelMpi)) {
+    return absl::InvalidArgumentError(absl::StrCat("hooke-rank is linked with ", NameOf(built), ", but ", mpirun,
+                                                   " is of ", NameOf(options.launch.flavour), ": name the mpirun of ",
+                                                   NameOf(built), " by --mpirun"));
+  }
   options.mpi_version = MpiVersion(said);
-  if (!options.mpi_version.empty()) return;
-  logger.warn(
-      "`{} --version` does not say which version it is: this worker takes no part in groups with workers whose does",
-      options.launch.mpirun);
+  if (options.mpi_version.empty()) {
+    logger.warn(
+        "`{} --version` does not say which version it is: this worker takes no part in groups with workers whose does",
+        mpirun);
+  }
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -322,7 +340,7 @@ int Main(int argc, char** argv) {
   if (absl::Status status = CheckWorkerOptions(options); !status.ok()) return Failed(status, *logger);
   const std::optional<HostAddress> toward = WaitForNetwork(flags, signals, *logger);
   if (!toward.has_value()) return 0;
-  AskMpirun(options, *logger);
+  if (absl::Status status = AskMpirun(options, *logger); !status.ok()) return Failed(status, *logger);
   if (absl::Status status = SetNodeAddress(flags, *toward, options, *logger); !status.ok()) {
     logger->error("{}", std::string(status.message()));
     return 2;

@@ -109,6 +109,13 @@ absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl:
           absl::StrCat("--subnet ", text, ": no interface has an address in it; there are ", Known(own)));
     }
   }
+  // The interface of the address comes first.
+  const auto owner = std::find_if(node.addresses.begin(), node.addresses.end(),
+                                  [&node](const InterfaceAddress& one) { return TextOf(one.address) == node.address; });
+  if (owner != node.addresses.end()) {
+    const auto at = std::find(node.interfaces.begin(), node.interfaces.end(), owner->interface);
+    std::rotate(node.interfaces.begin(), at, at + 1);
+  }
   if (node.chosen || !toward.has_value()) return node;
   const auto found = std::find_if(own.begin(), own.end(), [&](const auto& one) { return one.address == *toward; });
   if (found != own.end() && !found->loopback) Take(*found, node);

@@ -47,7 +47,7 @@ TEST(NodeAddressTest, ChosenByAPerson) {
   EXPECT_EQ(chosen({{"eth0"}, {"10.0.0.0/8"}}), "10.0.0.5 eth0,eth1,eth2 chosen");
   EXPECT_EQ(chosen({{}, {"10.0.1.6/32"}}), "10.0.1.6 eth2 chosen");
   EXPECT_EQ(chosen({{"eth3"}, {}}), "fd00:0:0:3::5 eth3 chosen");
-  EXPECT_EQ(chosen({{"eth3", "eth1"}, {}}), "10.0.1.5 eth3,eth1 chosen");
+  EXPECT_EQ(chosen({{"eth3", "eth1"}, {}}), "10.0.1.5 eth1,eth3 chosen");
   EXPECT_EQ(chosen({{}, {"2001:db8::/32", "fd00::/16"}}), "2001:db8::5 eth0,eth3 chosen");
 }
 

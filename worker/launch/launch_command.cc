@@ -71,6 +71,9 @@ void AppendOpenMpi(const LaunchOptions& options, std::vector<std::string>& argv)
 constexpr absl::string_view kNodeParameters[] = {"orte_tmpdir_base", "btl_vader_backing_directory",
                                                  "osc_sm_backing_directory", "oob_tcp_if_include"};
 
+// The program that Intel MPI's daemon starts, and that starts the ranks.
+constexpr absl::string_view kIntelProxy = "hydra_pmi_proxy";
+
 // What mpirun starts for each rank of a group on several nodes.
 constexpr std::initializer_list<absl::string_view> kRankProgram = {"sh", "-c", "exec sh \"$HOOKE_RANK_SCRIPT\""};
 
@@ -196,7 +199,9 @@ void SetIntelMpi(const LaunchOptions& options, std::vector<std::string>& environ
   if (options.hosts.empty()) return;
   // mpirun starts the daemons of all nodes. By default those of 16 nodes would start the others.
   SetVariable("I_MPI_HYDRA_BRANCH_COUNT", absl::StrCat(options.hosts.size()), environment);
-  if (!options.interfaces.empty()) SetVariable("FI_TCP_IFACE", options.interfaces[0], environment);
+  if (!options.interfaces.empty() && !HasVariable("FI_TCP_IFACE", environment)) {
+    SetVariable("FI_TCP_IFACE", options.interfaces[0], environment);
+  }
 }
 
 std::vector<std::string> MakeEnvironment(const LaunchOptions& options) {
@@ -272,40 +277,50 @@ std::string RankScript(const LaunchOptions& options) {
 
 namespace {
 
+// The part of a path up to its last slash, with it.
+std::string FolderOf(const std::string& path) { return path.substr(0, path.size() - FileName(path).size()); }
+
 // Returns the arguments for Intel MPI's daemon on this node: those that name files or an interface of mpirun's node are
-// replaced.
-std::vector<std::string> IntelMpiArguments(const LaunchOptions& options, const std::string& folder,
-                                           const std::vector<std::string>& arguments) {
+// replaced. They are pairs of an option and its value, then the program that the daemon starts with its arguments.
+absl::StatusOr<std::vector<std::string>> IntelMpiArguments(const LaunchOptions& options,
+                                                           const std::vector<std::string>& arguments) {
+  const std::string folder = FolderOf(options.mpirun);
   std::vector<std::string> own;
-  for (const std::string& argument : arguments) {
-    const std::string before = own.empty() ? "" : own.back();
-    if (before == "--launcher-exec") {
-      own.push_back(options.remote_agent);
-    } else if (before == "--base-path") {
-      own.push_back(folder);
-    } else if (before == "--iface" && !options.interfaces.empty()) {
-      own.push_back(options.interfaces[0]);
-    } else if (FileName(argument) == "hydra_pmi_proxy") {
-      own.push_back(folder + "hydra_pmi_proxy");
-    } else {
-      own.push_back(argument);
-    }
+  size_t i = 0;
+  for (; i + 1 < arguments.size() && absl::StartsWith(arguments[i], "--"); i += 2) {
+    const std::string& option = arguments[i];
+    std::string value = arguments[i + 1];
+    if (option == "--launcher-exec") value = options.remote_agent;
+    if (option == "--base-path") value = folder;
+    if (option == "--iface" && !options.interfaces.empty()) value = options.interfaces[0];
+    own.push_back(option);
+    own.push_back(std::move(value));
   }
+  if (i == arguments.size() || FileName(arguments[i]) != kIntelProxy) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "Intel MPI's daemon is to start ", i < arguments.size() ? arguments[i] : "nothing", ", which is not its ",
+        kIntelProxy, ": the mpirun of this group is of another library or version"));
+  }
+  own.push_back(absl::StrCat(folder, kIntelProxy));
+  own.insert(own.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
   return own;
 }
 
 }  // namespace
 
-LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments) {
+std::string NodeDaemonPath(const LaunchOptions& options) {
+  return FolderOf(options.mpirun) + NodeDaemonName(options.flavour);
+}
+
+absl::StatusOr<LaunchCommand> MakeNodeDaemonCommand(const LaunchOptions& options,
+                                                    const std::vector<std::string>& arguments) {
   LaunchCommand command;
-  const size_t slash = options.mpirun.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : options.mpirun.substr(0, slash + 1);
-  command.argv = {folder + NodeDaemonName(options.flavour)};
+  command.argv = {NodeDaemonPath(options)};
   command.environment = MakeEnvironment(options);
   if (options.flavour == MpiFlavour::kIntelMpi) {
-    for (std::string& argument : IntelMpiArguments(options, folder, arguments)) {
-      command.argv.push_back(std::move(argument));
-    }
+    const absl::StatusOr<std::vector<std::string>> own = IntelMpiArguments(options, arguments);
+    if (!own.ok()) return own.status();
+    command.argv.insert(command.argv.end(), own->begin(), own->end());
     return command;
   }
   const auto is_of_node = [](absl::string_view name) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace hooke {
@@ -76,7 +77,8 @@ struct LaunchOptions {
   // without a script.
   std::string rank_script;
   std::string rank_folder;  // The working folder of the ranks on this node.
-  // This node's network interfaces for MPI. Their names may differ between nodes. Empty: MPI chooses.
+  // This node's network interfaces for MPI, that of its address first. Their names may differ between nodes. Empty: MPI
+  // chooses.
   std::vector<std::string> interfaces;
   // The only devices that UCX may use, by its own names (UcxDevices). Empty: it takes the fastest that it finds.
   std::vector<std::string> ucx_devices;
@@ -104,10 +106,15 @@ std::string RankScript(const LaunchOptions& options);
 
 // Returns the command that starts the MPI library's own daemon on a node other than mpirun's. mpirun made `arguments`.
 // Arguments that name files or devices of mpirun's node are replaced. The program lies beside this node's mpirun.
-LaunchCommand MakeNodeDaemonCommand(const LaunchOptions& options, const std::vector<std::string>& arguments);
+// INVALID_ARGUMENT: the daemon would start a program that is not the library's.
+absl::StatusOr<LaunchCommand> MakeNodeDaemonCommand(const LaunchOptions& options,
+                                                    const std::vector<std::string>& arguments);
 
 // The part of a path behind its last slash.
 absl::string_view FileName(absl::string_view path);
+
+// Returns the path of the MPI library's daemon on this node, beside its mpirun; only its name if mpirun is only a name.
+std::string NodeDaemonPath(const LaunchOptions& options);
 
 // Returns the file name of the library's daemon: "orted", "hydra_pmi_proxy" or "hydra_bstrap_proxy".
 std::string NodeDaemonName(MpiFlavour flavour);

@@ -114,12 +114,19 @@ TEST(LaunchCommandTest, SeveralNodesUnderIntelMpi) {
                                "I_MPI_SHM_FILE_PREFIX_4K=/dev/shm/g", "HOOKE_RANK_SCRIPT=/state/g/rank"}) {
     EXPECT_THAT(command.environment, Contains(variable));
   }
-  const LaunchCommand daemon = MakeNodeDaemonCommand(
+  const LaunchCommand daemon = *MakeNodeDaemonCommand(
       options, {"--upstream-host", "10.0.0.1", "--launcher-exec", "/elsewhere/remote", "--base-path", "/elsewhere/bin/",
                 "--iface", "ib0", "--proxy-id", "1", "/elsewhere/bin//hydra_pmi_proxy", "--usize", "-1"});
   EXPECT_EQ(absl::StrJoin(daemon.argv, "|"),
             "/usr/bin/hydra_bstrap_proxy|--upstream-host|10.0.0.1|--launcher-exec|/dev/shm/g/remote|--base-path|"
             "/usr/bin/|--iface|eth0|--proxy-id|1|/usr/bin/hydra_pmi_proxy|--usize|-1");
+  // The daemon starts nothing else, whatever comes from the other node.
+  const std::vector<std::vector<std::string>> bad = {
+      {}, {"--proxy-id"}, {"--proxy-id", "1"}, {"--proxy-id", "1", "/bin/rm", "hydra_pmi_proxy"}, {"rm", "-rf", "/"}};
+  for (const std::vector<std::string>& arguments : bad) {
+    EXPECT_EQ(MakeNodeDaemonCommand(options, arguments).status().code(), absl::StatusCode::kInvalidArgument)
+        << absl::StrJoin(arguments, " ");
+  }
 }
 
 // On one node Intel MPI is started as MPICH is.
@@ -164,7 +171,7 @@ TEST(LaunchCommandTest, DevicesOfUcx) {
 // The command for the MPI library's daemon on another node starts the program beside this node's mpirun. It has
 // mpirun's arguments, but those that name files or devices of mpirun's node are replaced.
 TEST(LaunchCommandTest, DaemonOfANode) {
-  const LaunchCommand command = MakeNodeDaemonCommand(
+  const LaunchCommand command = *MakeNodeDaemonCommand(
       OnTwoNodes(MpiFlavour::kOpenMpi), {"-mca", "ess", "env", "--mca", "orte_tmpdir_base", "/elsewhere", "-mca",
                                          "oob_tcp_if_include", "ib0", "--mca", "plm", "rsh", "-mca"});
   EXPECT_EQ(absl::StrJoin(command.argv, "|"),

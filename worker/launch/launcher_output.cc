@@ -42,11 +42,8 @@ void ReadOpenMpiLine(absl::string_view line, LauncherVerdict& verdict) {
 
 void ReadMpichLine(absl::string_view line, LauncherVerdict& verdict) {
   // The lines are "=   PID 9223 RUNNING AT n", "=   EXIT CODE: 9" and "YOUR APPLICATION TERMINATED WITH THE EXIT
-  // STRING: Killed (signal 9)". Intel MPI's are "=   RANK 1 PID 9223 RUNNING AT n" and "=   KILLED BY SIGNAL: 9
-  // (Killed)".
+  // STRING: Killed (signal 9)".
   if (absl::StrContains(line, "RUNNING AT")) SetFirst(NumberAfter<int64_t>(line, "PID"), verdict.pid);
-  if (absl::StrContains(line, "RUNNING AT")) SetFirst(NumberAfter<uint32_t>(line, "RANK"), verdict.rank);
-  if (absl::StrContains(line, "KILLED BY SIGNAL:")) SetFirst(NumberAfter<int>(line, "SIGNAL:"), verdict.signal);
   if (absl::StrContains(line, "EXIT CODE:")) SetFirst(NumberAfter<int>(line, "EXIT CODE:"), verdict.exit_status);
   if (absl::StrContains(line, "EXIT STRING:") && absl::StrContains(line, "(signal")) {
     SetFirst(NumberAfter<int>(line, "(signal"), verdict.signal);
@@ -74,9 +71,11 @@ std::string MpiVersion(absl::string_view said) {
   return "";
 }
 
-MpiFlavour FlavourOf(MpiFlavour built, absl::string_view said) {
-  const bool intel = built == MpiFlavour::kMpich && absl::StrContains(said, "Intel(R) MPI Library");
-  return intel ? MpiFlavour::kIntelMpi : built;
+std::optional<MpiFlavour> FlavourOf(absl::string_view said) {
+  if (absl::StrContains(said, "(Open MPI)") || absl::StrContains(said, "(OpenRTE)")) return MpiFlavour::kOpenMpi;
+  if (absl::StrContains(said, "Intel(R) MPI Library")) return MpiFlavour::kIntelMpi;
+  if (absl::StrContains(said, "HYDRA build details")) return MpiFlavour::kMpich;
+  return std::nullopt;
 }
 
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
@@ -103,10 +102,15 @@ TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line) {
 }
 
 void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdict& verdict) {
-  if (flavour == MpiFlavour::kOpenMpi) {
-    ReadOpenMpiLine(line, verdict);
-  } else {
-    ReadMpichLine(line, verdict);
+  switch (flavour) {
+    case MpiFlavour::kOpenMpi:
+      return ReadOpenMpiLine(line, verdict);
+    case MpiFlavour::kMpich:
+      return ReadMpichLine(line, verdict);
+    case MpiFlavour::kIntelMpi:
+      // It also names ranks that it has killed itself, and no rank that has exited by itself. So its lines do not tell
+      // which rank was the first.
+      return;
   }
 }
 

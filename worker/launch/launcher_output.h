@@ -16,8 +16,8 @@ namespace hooke {
 // Versions that differ only behind that start ranks together.
 std::string MpiVersion(absl::string_view said);
 
-// Returns the MPI library of mpirun, from what `mpirun --version` prints. The ranks are built with `built`.
-MpiFlavour FlavourOf(MpiFlavour built, absl::string_view said);
+// Returns the MPI library of mpirun, from what `mpirun --version` prints; nullopt if it does not say it.
+std::optional<MpiFlavour> FlavourOf(absl::string_view said);
 
 struct TaggedLine {
   std::string source;      // Who wrote the line: "rank 1", or "mpirun" for a line without a label.

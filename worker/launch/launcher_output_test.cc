@@ -16,9 +16,11 @@ TEST(MpiVersionTest, Table) {
   EXPECT_EQ(MpiVersion("HYDRA build details:\n    Version:       4.0.2\n    Release Date:  Thu Apr  7\n"), "4.0");
   const char* intel = "Intel(R) MPI Library for Linux* OS, Version 2021.18.1 Build 20260626 (id: b44796a)\nCopyright\n";
   EXPECT_EQ(MpiVersion(intel), "2021.18");
-  EXPECT_EQ(FlavourOf(MpiFlavour::kMpich, intel), MpiFlavour::kIntelMpi);
-  EXPECT_EQ(FlavourOf(MpiFlavour::kOpenMpi, intel), MpiFlavour::kOpenMpi);
-  EXPECT_EQ(FlavourOf(MpiFlavour::kMpich, "HYDRA build details:\n"), MpiFlavour::kMpich);
+  EXPECT_EQ(FlavourOf(intel), MpiFlavour::kIntelMpi);
+  EXPECT_EQ(FlavourOf("HYDRA build details:\n"), MpiFlavour::kMpich);
+  EXPECT_EQ(FlavourOf("mpirun (Open MPI) 4.1.4\n"), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(FlavourOf("mpirun.openmpi (OpenRTE) 4.1.4\n"), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(FlavourOf("mpirun"), std::nullopt);
   for (const char* said : {"", "mpirun", "(Open MPI)", "(Open MPI) x.y", "Version: 4", "Version:"}) {
     EXPECT_EQ(MpiVersion(said), "") << said;
   }
@@ -82,10 +84,9 @@ TEST(LauncherVerdictTest, WhatEndedTheRun) {
   EXPECT_EQ(verdict.pid, 9223);
   EXPECT_EQ(verdict.signal, 9);
   EXPECT_FALSE(verdict.exit_status.has_value());
+  // Intel MPI may have killed this rank itself.
   verdict = Read(MpiFlavour::kIntelMpi, {"=   RANK 1 PID 9223 RUNNING AT vm", "=   KILLED BY SIGNAL: 9 (Killed)"});
-  EXPECT_EQ(verdict.rank, 1u);
-  EXPECT_EQ(verdict.pid, 9223);
-  EXPECT_EQ(verdict.signal, 9);
+  EXPECT_FALSE(verdict.rank.has_value() || verdict.pid.has_value() || verdict.signal.has_value());
   verdict = Read(MpiFlavour::kMpich, {"=   PID 9223 RUNNING AT vm", "=   EXIT CODE: 3"});
   EXPECT_EQ(verdict.exit_status, 3);
   EXPECT_FALSE(verdict.signal.has_value());
