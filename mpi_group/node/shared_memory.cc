@@ -175,9 +175,8 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Create(Transport& tr
     status = Agree(transport, reserved, no_room, deadline);
   }
   if (status.ok()) {
-    // Maps all pages now rather than at first use.
+    // Pages of other ranks are mapped when they are touched. A rank touches only its slice of most of them.
     if (region >= kHugePageBytes) madvise(base, total, MADV_HUGEPAGE);
-    madvise(base, total, kPopulateWrite);
     return std::unique_ptr<SharedMemory>(new SharedMemory(static_cast<char*>(base), region, transport.size()));
   }
   if (base != MAP_FAILED) munmap(base, total);

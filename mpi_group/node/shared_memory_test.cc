@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,8 +14,10 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "mpi_group/collectives/barrier.h"
 #include "mpi_group/rank_threads.h"
@@ -61,6 +64,40 @@ TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
     base[rank * 8192 + 4999] = static_cast<char>('a' + rank);
     ASSERT_EQ(DisseminationBarrier(transport, deadline), absl::OkStatus());
     for (int peer = 0; peer < kRanks; ++peer) EXPECT_EQ(base[peer * 8192 + 4999], static_cast<char>('a' + peer));
+  });
+}
+
+// Returns the kilobytes that this process has mapped of the mapping that begins at `base`; -1 if there is none.
+int64_t MappedKilobytes(const char* base) {
+  std::ifstream maps("/proc/self/smaps");
+  const std::string begin = absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(base)), "-");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (absl::StartsWith(line, begin)) inside = true;
+    absl::string_view rest = line;
+    int64_t kilobytes = 0;
+    if (inside && absl::ConsumePrefix(&rest, "Rss:") && absl::ConsumeSuffix(&rest, " kB") &&
+        absl::SimpleAtoi(rest, &kilobytes)) {
+      return kilobytes;
+    }
+  }
+  return -1;
+}
+
+// A rank maps its own memory at once, and that of others when it touches it.
+TEST(SharedMemoryTest, MapsWhatIsTouched) {
+  constexpr int kRanks = 4;
+  constexpr uint64_t kBytes = 1 << 20;
+  const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
+  RunRanks(kRanks, [&](int rank) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
+        SharedMemory::Create(*transports[rank], kBytes, deadline);
+    ASSERT_EQ(memory.status(), absl::OkStatus());
+    EXPECT_LE(MappedKilobytes((*memory)->base()), 1024);
+    // The kernel may map some pages around the one that is touched.
+    (*memory)->base()[(rank + 1) % kRanks * kBytes] = 1;
+    EXPECT_LE(MappedKilobytes((*memory)->base()), 1024 + 64);
   });
 }
 
