@@ -37,6 +37,7 @@ import reports_benchmark as reports  # noqa: E402
 import startup_benchmark as startup  # noqa: E402
 import split_benchmark as split  # noqa: E402
 import step_times  # noqa: E402
+import submitted_benchmark as submitted  # noqa: E402
 import training_benchmark as training  # noqa: E402
 import types_benchmark  # noqa: E402
 import wide_benchmark as wide  # noqa: E402
@@ -319,6 +320,15 @@ class Asked(unittest.TestCase):
         self.assertEqual(rows, [{"benchmark": "split", "model": "mlp", **dict(zip(names, (0.91, 0.04, 0.04, 0.02, 0.2)))}])
         self.assertEqual(split.missed(rows), ["mlp: our own work takes 4.00 % of a step; asked is less than 4 %"])
         self.assertEqual(split.missed([{**rows[0], "collective": 0.0399}]), [])
+
+    def test_submitted(self):
+        row = submitted.row_of({"model": "lenet"}, {"submitted": [90, 100, 120], "by-hand": [100, 100, 100], "ddp-gloo": [60, 50, 90]}, [3, 5, 4])
+        self.assertEqual([row["times_by-hand"], row["times_ddp-gloo"], row["first_step_s"]], [1.0, 1.5, 4])
+        self.assertEqual(submitted.missed(row), [])
+        worse = {**row, "times_by-hand": 0.9499, "times_ddp-gloo": 1.4, "first_step_s": 4.001}
+        self.assertEqual(len(submitted.missed(worse)), 3)
+        self.assertIn("0.9499 times the samples per second of by-hand", submitted.missed(worse)[0])
+        self.assertEqual(submitted.missed({"first_step_s": 1}), [], "what did not run is not judged")
 
     def test_types(self):
         times = {(4, "float32"): [3, 2, 4], (4, "float16"): [2, 1, 9]}

@@ -60,6 +60,8 @@ class Cluster:
     def _start_worker(self, stack, host, slots):
         ready = os.path.join(self.folder, f"worker{host}.ready")
         command = ["hooke-worker", f"--coordinator={self.address}", f"--name=w{host}", f"--slots={slots}", f"--ready-file={ready}"]
+        if self.hosts:
+            command.append("--bind=none")  # All hosts have the same cores.
         # A server behind a slow link must not count as dead.
         worker = self._start(stack, f"worker{host}", host, [*command, "--exchange-timeout=60s"])
         report.wait_for_file(ready, worker, START_SECONDS)
@@ -100,12 +102,15 @@ class Cluster:
 
     def cancel(self, job):
         """Cancels a job and waits until it holds no slots any more."""
-        hooke = [os.path.join(self.programs, "hooke"), f"--coordinator={self.address}", "--output=json"]
-        subprocess.run([hooke[0], "cancel", job, *hooke[1:]], check=True, capture_output=True, timeout=30)
+
+        def hooke(*arguments):
+            command = self._command(0, ["hooke", *arguments, f"--coordinator={self.address}", "--output=json"])
+            return subprocess.run(command, check=True, capture_output=True, timeout=30).stdout
+
+        hooke("cancel", job)
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            nodes = json.loads(subprocess.run([hooke[0], "nodes", *hooke[1:]], check=True, capture_output=True, timeout=30).stdout)["nodes"]
-            if not any(int(node.get("slots_used", 0)) for node in nodes):
+            if not any(int(node.get("slots_used", 0)) for node in json.loads(hooke("nodes"))["nodes"]):
                 return
             time.sleep(0.1)
         raise SystemExit(f"{job} was cancelled but still holds slots after {START_SECONDS} s")

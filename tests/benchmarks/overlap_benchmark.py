@@ -34,8 +34,8 @@ def collectives(impl, arguments):
     }
 
 
-def mpirun(folder, network, ranks):
-    """Returns the command for ranks on the hosts of `network`; None: all on this host."""
+def mpirun(folder, network, ranks, each=1):
+    """Returns the command for ranks, `each` on every host of `network`; None: all on this host."""
     command = ["mpirun.openmpi", "-n", str(ranks), "--oversubscribe", "--bind-to", "none"]
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
@@ -43,7 +43,7 @@ def mpirun(folder, network, ranks):
     # The environment variables that a rank reads.
     command += ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
     if ranks > 1 and network is not None:
-        command += network.openmpi(1)
+        command += network.openmpi(each)
     return command
 
 
