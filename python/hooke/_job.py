@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 from hooke._division import Division, Generation, divide
 from hooke._ending import Ending
-from hooke._memory import gathered, in_place
+from hooke._memory import as_number, gathered, in_place
 from hooke._native import Native, invalid, misuse
 from hooke._state import Objects
 
@@ -248,6 +248,7 @@ class Job:
 
     def all_reduce(self, values, reduction: str = "sum"):
         """Reduces a tensor or an array in place over the ranks ("sum", "mean", "min", "max") and returns it. A number gives a number."""
+        values = as_number(values)
         if reduction == "mean" and isinstance(values, int):
             values = float(values)
         elif reduction == "mean" and str(getattr(values, "dtype", "")).replace("torch.", "").startswith(("int", "uint")):

@@ -33,8 +33,15 @@ def check(values) -> None:
     kind_of(values)
 
 
+def as_number(values):
+    """Returns numpy's numbers, and other values without extents that are no memory, as numbers of Python; all else as it is."""
+    has_memory = is_tensor(values) or hasattr(values, "ctypes")
+    return values.item() if not has_memory and getattr(values, "ndim", None) == 0 and hasattr(values, "item") else values
+
+
 def in_place(values, collective: Callable[[int, int, str], None]):
     """Runs a collective on the memory of `values` and returns them. Values with gaps or on a device travel as a copy. A number gives a number."""
+    values = as_number(values)
     if isinstance(values, (bool, int, float)):
         number = (ctypes.c_double if isinstance(values, float) else ctypes.c_int64)(values)
         collective(ctypes.addressof(number), 1, "float64" if isinstance(values, float) else "int64")
@@ -58,6 +65,7 @@ def in_place(values, collective: Callable[[int, int, str], None]):
 
 def gathered(values, rank: int, ranks: int, all_gather: Callable[[int, int, str], None]):
     """Returns the values of all ranks in one new tensor or array, whose first extent is the rank. Numbers give a list."""
+    values = as_number(values)
     if isinstance(values, (bool, int, float)):
         numbers = ((ctypes.c_double if isinstance(values, float) else ctypes.c_int64) * ranks)()
         numbers[rank] = values

@@ -193,6 +193,17 @@ class Memory(unittest.TestCase):
         self.assertEqual(result.tolist(), [[[0, 0], [0, 0]], [[1, 3], [2, 4]]])
         self.assertEqual(_memory.gathered(2.5, 0, 1, lambda *_: None), [2.5])
 
+    def test_numbers_of_numpy(self):
+        for number, expected in ((numpy.int64(3), 6), ((numpy.arange(3) > 0).sum(), 4), (numpy.float32(1.5), 3.0), (numpy.bool_(True), 2)):
+            result = _memory.in_place(number, self.double)
+            self.assertEqual((type(result), result), (type(expected), expected))
+        self.assertEqual(_memory.gathered(numpy.int32(3), 0, 1, lambda *_: None), [3])
+        native = FakeNative()
+        self.assertEqual(hooke.numpy.Job(native).all_reduce(numpy.int64(3), "mean"), 3.0)
+        self.assertEqual(native.calls, ["all_reduce 1 float64 mean"])
+        array = numpy.array(3.0)  # It has memory, which is changed in place.
+        self.assertIs(_memory.in_place(array, self.double), array)
+
     def test_refuses_what_cannot_travel(self):
         for values, message in ((numpy.array([True]), "type bool"), ([1, 2], "list cannot travel"), ("x", "str cannot travel")):
             with self.assertRaisesRegex(hooke.Error, message):
