@@ -20,6 +20,7 @@
 #include "client/local_cluster/cluster_folder.h"
 #include "client/local_cluster/local_cluster.h"
 #include "client/process/interrupts.h"
+#include "client/text/job_text.h"
 #include "client/text/terminal_text.h"
 #include "clocks/process_age.h"
 #include "job/job_check.h"
@@ -173,6 +174,15 @@ int GiveUp(const Invocation& invocation, CoordinatorClient& coordinator, const v
   return Report(invocation, absl::UnknownError(absl::StrCat(FailureText(held), "; it is cancelled")));
 }
 
+// Says on stderr what a job in the queue waits for, because its log is empty until it starts. Says each text once in a
+// row; `said` is the last one.
+void SayWhyQueued(const Invocation& invocation, const v1::JobStatus& job, std::string& said) {
+  if (job.state() != v1::JOB_STATE_QUEUED || job.reason() == said) return;
+  said = job.reason();
+  *invocation.err << "hooke: job " << Printable(job.job_id()) << " is queued" << ReasonText("queued", job.reason())
+                  << std::endl;
+}
+
 // Submits the job and follows it to its end.
 int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluster, Interrupts& interrupts) {
   int code = kSucceeded;
@@ -196,6 +206,7 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   options.job = *job_id;
   options.follow = true;
   std::optional<v1::JobStatus> held;
+  std::string queued;  // Why the job waits in the queue, as it was said last.
   absl::Time look_at = absl::InfinitePast();
   options.goes_on = [&] {
     absl::Status status = GoesOn(invocation, cluster, interrupts);
@@ -203,6 +214,7 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
     look_at = absl::Now() + kLookAgain;
     const absl::StatusOr<v1::JobStatus> job = coordinator->GetJob(*job_id);
     if (job.ok() && job->state() == v1::JOB_STATE_HELD) held = *job;
+    if (job.ok()) SayWhyQueued(invocation, *job, queued);
     if (held.has_value()) status = absl::AbortedError("held");
     return status;
   };

@@ -129,6 +129,20 @@ TEST_F(RunTest, CtrlCCancels) {
   EXPECT_TRUE(ClusterIsGone());
 }
 
+// A run whose job has to wait says what for, because the job's log is empty until it starts.
+TEST_F(RunTest, SaysWhyItsJobIsQueued) {
+  const std::unique_ptr<Process> first = Start({"--", "sh", "-c", "echo ready $$; sleep 1000"});
+  ASSERT_TRUE(Prints("rank 0: ready ")) << Output();
+  std::string coordinator;
+  std::getline(std::ifstream(folder_ + "/.hooke/up/coordinator"), coordinator);
+  const std::unique_ptr<Process> second = Start({"--coordinator", coordinator, "--", "true"});
+  EXPECT_TRUE(Prints("hooke: job run-2 is queued: 1st in the queue; ")) << Output();
+  for (Process* process : {second.get(), first.get()}) {
+    kill(process->pid(), SIGINT);
+    EXPECT_EQ(process->Wait(SteadyTime() + absl::Seconds(30)).value_or(ProcessEnd{}).exit_status, 130) << Output();
+  }
+}
+
 // A killed run leaves its job. The next run in that folder cancels it instead of running it again.
 TEST_F(RunTest, TheJobOfAKilledRunIsNotRunAgain) {
   const std::unique_ptr<Process> process = Start({"--", "sh", "-c", "echo first $$; sleep 1000"});
