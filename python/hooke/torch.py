@@ -16,22 +16,19 @@ import contextlib
 import ctypes
 import math
 import os
+import socket
 import threading
 from typing import Any, Callable, List, Union
 
 import torch
 
-from hooke import _job, _torch_state
+from hooke import _job, _threads, _torch_state
 from hooke._native import TYPES, Code, Error, Native, invalid, misuse
 from hooke._torch_arena import Arena
 from hooke._torch_optimizer import Steps, attach_step, attach_zero_grad, check_optimizers
 from hooke._torch_sampler import Sampler
 
 __all__ = ["Code", "Error", "Job", "Sampler", "init"]
-
-# Local ranks as Open MPI, MPICH and Slurm tell them.
-_LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE")
-
 
 # glibc's numbers of mallopt's parameters.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -49,10 +46,17 @@ def init() -> "Job":
     """Joins the job: that of `hooke submit`, or the ranks that mpirun or srun started, or alone. Collective, once in a process."""
     job = Job()
     _keep_memory()
-    if job.ranks > 1 and "OMP_NUM_THREADS" not in os.environ:
-        here = next((int(os.environ[name]) for name in _LOCAL_RANKS if os.environ.get(name, "").isdigit()), job.ranks)
-        torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // max(1, here)))
+    if job.ranks > 1:
+        _share_cores(job)
     return job
+
+
+def _share_cores(job: "Job") -> None:
+    """Gives this rank its share of the cores that it may use. Collective."""
+    cores = os.sched_getaffinity(0)
+    places = job.all_gather(_threads.place_of(socket.gethostname(), cores))
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(_threads.threads_of(job.rank, len(cores), places))
 
 
 class _Nothing:
