@@ -27,6 +27,7 @@ def main():
     scaler = torch.amp.GradScaler("cpu") if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler(enabled=False)
     job = hooke.init()
     model, optimizer = job.wrap(model, optimizer, accumulate=ACCUMULATE)
+    job.state(scaler=scaler)
     loader = DataLoader(train, batch_size=16, sampler=job.sampler(train, batch_size=16))
 
     for epoch in job.epochs(arguments.epochs):

@@ -28,6 +28,8 @@ EXAMPLES = {
     "resnet_cifar": ["--samples=128", "--epochs=2", "--blocks=1"],
     "amp_accumulate": ["--samples=256", "--epochs=2"],
 }
+# Example -> what it gives to job.state(), so that a restarted group goes on with it.
+KEPT = {"amp_accumulate": ["scaler"]}
 # Those on plain arrays have no plain version. They are in frameworks_test.py.
 OTHERS = {"jax_network", "tensorflow_network"}
 
@@ -39,7 +41,8 @@ init, jobs = hooke.torch.init, []
 hooke.torch.init = lambda: jobs.append(init()) or jobs[0]
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
-print(f"{jobs[0].step} steps with {jobs[0].ranks} ranks", flush=True)
+# One write, so that the lines of two ranks do not mix.
+print(f"{jobs[0].step} steps with {jobs[0].ranks} ranks, kept: {sorted(jobs[0]._objects.others())}\\n", end="", flush=True)
 """
 
 
@@ -75,9 +78,11 @@ class Examples(unittest.TestCase):
             for output, ranks in ((run(f"{name}_plain"), 0), (run(name, 0, COUNTED), 1), (run(name, 2, COUNTED), 2)):
                 said = re.findall(r"^epoch \d+: (?:accuracy|loss) [0-9.]+$", output, re.MULTILINE)
                 self.assertEqual(len(said), epochs * max(ranks, 1), output)
-                steps.append(re.findall(r"^(\d+) steps with (\d) ranks$", output, re.MULTILINE))
+                steps.append(re.findall(r"^(\d+) steps with (\d) ranks, kept: (.*)$", output, re.MULTILINE))
             plain, alone, both = steps
-            self.assertEqual((plain, len(alone), both), ([], 1, [(str(int(alone[0][0]) // 2), "2")] * 2), name)
+            kept = str(KEPT.get(name, []))
+            self.assertEqual((plain, len(alone), both), ([], 1, [(str(int(alone[0][0]) // 2), "2", kept)] * 2), name)
+            self.assertEqual(alone[0][1:], ("1", kept), name)
 
 
 if __name__ == "__main__":
