@@ -359,9 +359,7 @@ class Job(_job.Job):
         of_this_generation = kept.get("generation", 0) == len(self._earlier)
         self._steps.restore(kept.get("steps", {}), counts=of_this_generation)
         self._skipped = self._steps.skipped
-        if len(kept["optimizers"]) == len(self._optimizers):
-            for optimizer, its_state in zip(self._optimizers, kept["optimizers"]):
-                optimizer.load_state_dict(its_state)
+        self._restore_optimizers(kept["optimizers"], step)
         if of_this_generation or self._division is None:
             self._schedulers.set(kept["schedulers"], *self._schedule_at(step))
         else:
@@ -373,6 +371,16 @@ class Job(_job.Job):
                 buffer.copy_(kept["buffers"][name])
         self._generators_kept = (kept["generators"], own_generators)
         _torch_state.set_generators(kept["generators"], self._devices)
+
+    def _restore_optimizers(self, states: List[Any], step: int) -> None:
+        if len(states) == len(self._optimizers):
+            for optimizer, its_state in zip(self._optimizers, states):
+                optimizer.load_state_dict(its_state)
+        elif self.rank == 0:
+            self._native.notice(
+                f"group {self.group} goes on with its optimizers' state, such as momentum, as at the start: its kept state of step {step} has "
+                f"{len(states)} of them, and job.wrap() got {len(self._optimizers)}"
+            )
 
     def _resume_data(self) -> None:
         # Making the iterator of a DataLoader has drawn a number, which the start before had drawn at the epoch's begin.

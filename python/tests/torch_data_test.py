@@ -316,6 +316,20 @@ class State(unittest.TestCase):
         self.steps(2, model, optimizer, scheduler, seen)
         self.assertEqual((scheduler.last_epoch, optimizer.param_groups[0]["lr"]), (3, 0.5**4))
 
+    def test_another_number_of_optimizers_is_noticed(self):
+        job, native, *objects = self.start(due_after=[2])
+        job.begin()
+        self.steps(3, *objects)
+        for rank in (0, 1):
+            again = FakeNative(first_step=2, rank=rank, ranks=2)
+            again.kept = (native.saved[2], 2)
+            job = hooke.torch.Job(again)
+            model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2), nn.Dropout(0.5))
+            job.wrap(model, [torch.optim.SGD([p], lr=0.5, momentum=0.9) for p in model.parameters()])
+            job.begin()
+            said = "group 0 goes on with its optimizers' state, such as momentum, as at the start: its kept state of step 2 has 1 of them, and job.wrap() got 4"
+            self.assertEqual(again.notices.count(said), 1 if rank == 0 else 0, again.notices)
+
     def test_evaluation_draws_no_numbers_of_training(self):
         job, _, *_ = self.start()
         torch.manual_seed(9)
