@@ -1,7 +1,7 @@
 """A model whose parameters, gradients and float buffers are views of the job's memory."""
 
 import ctypes
-from typing import Any, Iterable, List, NamedTuple, Tuple
+from typing import Any, Callable, Iterable, List, NamedTuple, Tuple
 
 import torch
 
@@ -51,6 +51,15 @@ def check_tensor(kind: str, name: str, tensor: torch.Tensor) -> None:
 
 def type_of(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).replace("torch.", "")
+
+
+def by_bytes(tensor: torch.Tensor, broadcast: Callable[[torch.Tensor], Any]) -> None:
+    """Broadcasts values of a type that the collectives do not know, such as bool. They travel as integers."""
+    values = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
+    padded = torch.zeros(-(-values.numel() // 4) * 4, dtype=torch.uint8)
+    padded[: values.numel()] = values
+    broadcast(padded.view(torch.int32))
+    tensor.detach().copy_(padded[: values.numel()].view(tensor.dtype).view(tensor.shape))
 
 
 def buffers_to_register(model: torch.nn.Module) -> List[Tuple[str, torch.nn.Module, str]]:

@@ -24,7 +24,7 @@ import torch
 
 from hooke import _job, _threads, _torch_state
 from hooke._native import TYPES, Code, Error, Native, invalid, misuse
-from hooke._torch_arena import Arena
+from hooke._torch_arena import Arena, by_bytes, type_of
 from hooke._torch_optimizer import Steps, attach_step, attach_zero_grad, check_optimizers
 from hooke._torch_sampler import Sampler
 
@@ -152,8 +152,12 @@ class Job(_job.Job):
         """Gives all ranks rank 0's frozen parameters and counters, which are not registered."""
         registered = {id(slot.module._buffers[slot.key]) for slot in self._arena.buffers}
         for tensor in [p.data for _, p in self._frozen] + [b for b in self._model.buffers() if id(b) not in registered]:
-            if tensor.numel() and tensor.device.type != "meta" and str(tensor.dtype)[6:] in TYPES:
+            if not tensor.numel() or tensor.device.type == "meta":
+                continue
+            if type_of(tensor) in TYPES:
                 self.broadcast(tensor)
+            elif tensor.layout == torch.strided and not tensor.is_quantized:
+                by_bytes(tensor, self.broadcast)
 
     def _hook(self, index: int, parameter: torch.nn.Parameter) -> None:
         if hasattr(parameter, "register_post_accumulate_grad_hook"):

@@ -218,6 +218,19 @@ def collectives(_):
         print(f"caught {job.rank}")
 
 
+def buffers(_):
+    """Buffers of types that the collectives do not know come from rank 0, too."""
+    job = hooke.init()
+    model = nn.Linear(3, 3)
+    for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int64):
+        for count in range(1, 6):
+            model.register_buffer(f"{dtype}{count}".replace("torch.", ""), (torch.arange(count) % 2 == job.rank).to(dtype))
+    job.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    for name, buffer in model.named_buffers():
+        assert buffer.tolist() == [1, 0, 1, 0, 1][: buffer.numel()], (job.rank, name, buffer)
+    print(f"shared {job.rank}")
+
+
 def staged_collectives(_):
     stage()
     collectives(_)

@@ -105,6 +105,9 @@ class Ranks(unittest.TestCase):
         for scenario in ("collectives", "staged_collectives"):
             self.passes(scenario, "caught 0", "caught 1")
 
+    def test_buffers_of_every_type_are_rank_0s(self):
+        self.passes("buffers", "shared 0", "shared 1")
+
     def test_processes_that_are_no_group_are_refused(self):
         status, output = run_program([str(HERE / "rank_program.py"), "sgd", ".", "cpu"], 0, RANK="0", WORLD_SIZE="2")
         self.assertNotEqual(status, 0, output)

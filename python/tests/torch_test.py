@@ -447,6 +447,23 @@ class Calls(unittest.TestCase):
         self.assertEqual(model[1].running_mean.data_ptr(), native.tensors[-2].values)
         self.assertGreater(model[1].running_mean.min(), 4)
 
+    def test_buffers_and_frozen_parameters_of_every_type_are_rank_0s(self):
+        for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.complex64):
+            for shape in ((), (3,), (2, 3)):
+                model, expected = make_model(), torch.ones(shape, dtype=dtype)
+                model.register_buffer("mask", torch.zeros(shape, dtype=dtype))
+                model.frozen = nn.Parameter(torch.zeros(shape, dtype=dtype), requires_grad=False)
+                native, memory = FakeNative(rank=1, ranks=2), expected.numpy().tobytes()
+                padded = (len(memory) + 3) // 4
+
+                def broadcast(address, count, kind, root, memory=memory, padded=padded):
+                    if (count, kind) == (padded, "int32"):
+                        ctypes.memmove(address, memory, len(memory))
+
+                native.broadcast = broadcast
+                hooke.torch.Job(native).wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+                self.assertTrue(model.mask.equal(expected) and model.frozen.equal(expected), (dtype, shape))
+
     def test_frozen_parameters_are_shared_but_not_trained(self):
         model = make_model()
         model[0].requires_grad_(False)
