@@ -25,6 +25,7 @@ import torch
 from hooke import _job, _threads, _torch_state
 from hooke._native import TYPES, Code, Error, Native, invalid, misuse
 from hooke._torch_arena import Arena, by_bytes, type_of
+from hooke._torch_backward import Backward
 from hooke._torch_optimizer import Steps, attach_step, attach_zero_grad, check_optimizers
 from hooke._torch_sampler import Sampler
 
@@ -98,7 +99,9 @@ class Job(_job.Job):
         self._hooks, self._forward_hooks = [], []
         self._holding = 0  # Depth of no_sync().
         self._backwards = 0  # Since the gradients were last combined.
-        self._in_backward = self._combining = False
+        self._backward = Backward()
+        self._combining = False
+        self._given = False  # The library has some gradients of a step, and waits for the others.
         self._begins_backward = threading.Lock()  # A backward pass over several devices has several threads.
         self._reported: Union[float, torch.Tensor] = math.nan
         self._loss_sent = False
@@ -193,6 +196,7 @@ class Job(_job.Job):
                 staging.values_from_job()
 
     def finish(self) -> None:
+        self._check_completed()
         with self._values_in_job(not self._finished):
             super().finish()
 
@@ -206,6 +210,7 @@ class Job(_job.Job):
             super()._end_step(samples, epoch)
 
     def _with_center(self, work) -> None:
+        self._check_completed()
         if not self._arena.staging or not self._place.has_servers:
             super()._with_center(work)
             return
@@ -231,9 +236,9 @@ class Job(_job.Job):
         """Autograd has added into a parameter's gradient."""
         if self._left:
             return
-        if not self._in_backward:
+        if not self._backward.under_way:
             with self._begins_backward:
-                if not self._in_backward:
+                if not self._backward.under_way:
                     self._begin_backward()
         arena = self._arena
         if not arena.gradients_travel:
@@ -241,20 +246,30 @@ class Job(_job.Job):
         arena.used[index] = 1
         arena.adopt_gradient(index)
         if self._combining:
+            self._given = True
             self._gradient_ready(index)
 
     def _begin_backward(self) -> None:
         if not self._begun:
             raise misuse("backward() came before training had begun: call job.begin() after wrap(), before the first forward pass")
+        self._check_completed()
+        if self._backward.failed:
+            self._backwards -= 1
         if self._to_keep:
             self._keep_state()
         self._backwards += 1
         self._combining = not self._holding and self._backwards >= self.accumulate
-        self._in_backward = True
-        torch.autograd.Variable._execution_engine.queue_callback(self._after_backward)
+        self._backward.begin(self._after_backward)
+
+    def _check_completed(self) -> None:
+        if self._given:
+            raise misuse(
+                "backward() failed after the job had got some of its gradients, so this step cannot be completed: let the error of backward() end the "
+                "program instead of going on after it"
+            )
 
     def _after_backward(self) -> None:
-        self._in_backward = False
+        self._backward.forget()
         self._may_step.clear()
         if self._combining:
             self._combine()
@@ -264,6 +279,7 @@ class Job(_job.Job):
             raise misuse("loss.backward() came after training had ended: job.epochs() ends it after its last epoch")
         self._arena.gather()
         reported = _job.given_loss(self._reported) if isinstance(self._reported, torch.Tensor) else self._reported
+        self._given = False
         mean = self._native.combine(reported, self._arena.used if self._arena.gradients_travel else None)
         if not math.isnan(reported):
             self._loss, self._loss_sent = mean, True
@@ -299,6 +315,7 @@ class Job(_job.Job):
         self._check_combined(optimizer)
 
     def _check_combined(self, optimizer: torch.optim.Optimizer) -> None:
+        self._check_completed()
         if id(optimizer) in self._may_step:
             return
         self._arena.check_places()  # A tensor that was moved may have lost its hook.
@@ -327,8 +344,9 @@ class Job(_job.Job):
             self._note_state_due()
 
     def _after_zero(self) -> None:
-        # A backward pass that failed did not get to its end.
-        self._in_backward = False
+        if self._backward.unfinished:  # It failed.
+            self._backward.forget()
+            self._backwards = 0
         self._steps.zeroed()
         self._skipped = self._steps.skipped
 

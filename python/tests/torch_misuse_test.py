@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 import hooke  # noqa: E402
 import hooke.torch  # noqa: E402
 from fake_native import FakeNative  # noqa: E402
-from torch_models import inputs, make_model, train, wrapped  # noqa: E402
+from torch_models import fail_in_backward, inputs, make_model, train, wrapped  # noqa: E402
 
 
 class Misuse(unittest.TestCase):
@@ -132,6 +132,29 @@ class Misuse(unittest.TestCase):
             train(model, optimizer, 1)
         with self.expect("after training had ended"):
             job.epochs(1)
+
+    def test_going_on_after_a_backward_that_gave_some_gradients(self):
+        """The other ranks would wait for the rest of them."""
+        calls = {
+            "backward": lambda job, model, optimizer: model(inputs(0)).sum().backward(),
+            "step": lambda job, model, optimizer: optimizer.step(),
+            "evaluate": lambda job, model, optimizer: job.evaluate(lambda m: 1),
+            "finish": lambda job, model, optimizer: job.finish(),
+        }
+        for name, call in calls.items():
+            for before in (0, 1):  # The backward pass before it has been combined, but its step has not been made.
+                job, native, model, optimizer = wrapped()
+                for _ in range(before):
+                    model(inputs(0)).sum().backward()
+                with self.assertRaises(ZeroDivisionError):
+                    fail_in_backward(model)
+                if name != "step":
+                    model.zero_grad()
+                    optimizer.zero_grad()
+                made = list(native.calls)
+                with self.expect("backward.. failed after the job had got some of its gradients.*let the error of backward.. end the program"):
+                    call(job, model, optimizer)
+                self.assertEqual(native.calls, made, name)
 
     def test_backward_before_training_began(self):
         _, _, model, _ = wrapped()

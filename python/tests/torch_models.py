@@ -54,6 +54,13 @@ def train(model, optimizer, steps=STEPS, scheduler=None, set_to_none=True, clip=
         optimizer.zero_grad(set_to_none=set_to_none)
 
 
+def fail_in_backward(model):
+    """Makes a backward pass that raises ZeroDivisionError when the model's parameters have their gradients."""
+    x = inputs(0).requires_grad_()
+    x.register_hook(lambda _: 1 / 0)
+    model(x).sum().backward()
+
+
 def wrapped(model=None, optimizer=None, **place):
     """Returns (job, its native stand-in, model, optimizer). The other rank computes the same, so that combining changes nothing."""
     native = FakeNative(**{"ranks": 2, **place})

@@ -19,7 +19,7 @@ from torch import nn  # noqa: E402
 import hooke.torch  # noqa: E402
 from fake_native import FakeNative  # noqa: E402
 from hooke._torch_arena import at  # noqa: E402
-from torch_models import OPTIMIZERS, STEPS, Tied, inputs, make_model, train, wrapped  # noqa: E402
+from torch_models import OPTIMIZERS, STEPS, Tied, fail_in_backward, inputs, make_model, train, wrapped  # noqa: E402
 
 
 class Mixed(nn.Module):
@@ -227,16 +227,31 @@ class Calls(unittest.TestCase):
             self.assertIsNone(parameter.grad)
 
     def test_goes_on_after_a_backward_that_failed(self):
-        _, native, model, optimizer = wrapped(ranks=1)
-        model(inputs(0)).sum().backward()
-        optimizer.step()
-        x = inputs(0).requires_grad_()
-        x.register_hook(lambda _: 1 / 0)
-        with self.assertRaises(ZeroDivisionError):
-            model(x).sum().backward()
-        optimizer.zero_grad()
-        train(model, optimizer, 2)
-        self.assertEqual(native.calls.count("end_step"), 3)
+        for zero in (lambda model, optimizer: optimizer.zero_grad(), lambda model, optimizer: model.zero_grad()):
+            _, native, model, optimizer = wrapped(ranks=1)
+            model(inputs(0)).sum().backward()
+            optimizer.step()
+            with self.assertRaises(ZeroDivisionError):
+                fail_in_backward(model)
+            zero(model, optimizer)
+            train(model, optimizer, 2)
+            self.assertEqual(native.calls.count("end_step"), 3)
+
+    def test_backward_that_failed_is_no_part_of_an_accumulation(self):
+        for fails_after, zero in ((0, lambda model, optimizer: model.zero_grad()), (1, lambda model, optimizer: optimizer.zero_grad())):
+            native, model = FakeNative(), make_model()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            hooke.torch.Job(native).wrap(model, optimizer, accumulate=2)
+            for _ in range(fails_after):
+                model(inputs(0)).sum().backward()
+            with self.assertRaises(ZeroDivisionError):
+                fail_in_backward(model)
+            calls = native.calls.count("combine")
+            zero(model, optimizer)
+            for passes in range(2):
+                self.assertEqual(native.calls.count("combine"), calls)
+                model(inputs(0)).sum().backward()
+            self.assertEqual(native.calls.count("combine"), calls + 1)
 
     def test_clipping_sees_combined_gradients(self):
         _, native, model, optimizer = wrapped()
