@@ -2,13 +2,13 @@
 """Samples per second of a PyTorch script with hooke.torch, against torch DDP, the built-in trainer and the script without either.
 
 `hooke-torch`: mpirun -n N torch_rank.py --by=hooke. `ddp-gloo`: the same script with DistributedDataParallel over Gloo. `torch-alone`: N times
-the script with hooke.torch at the same time, each a group of its own; their rates are added. `built-in`: mpirun -n N hooke-rank without servers
+the script at the same time, with nothing that combines gradients; their rates are added. `built-in`: mpirun -n N hooke-rank without servers
 (lenet and mlp). `built-in-alone`: N times hooke-rank at the same time, each alone. `hooke-torch-1` and `torch-1`: one process with and without
 hooke.torch. All have batch 64 per rank (gpt: 8) and one thread each. --python names the interpreter, and so the torch, of all scripts; the built-in
 trainer has Debian's libtorch. Repetitions alternate; the table shows medians, and ratios are taken within each repetition.
 Asked of two ranks: hooke-torch at least 1.3 times ddp-gloo for lenet, 2.5 times for mlp, and ahead for gpt. Per compute second it must have at
 least 0.97 of built-in: each rate is divided by that of as many processes that compute the same alone. So kernels and layouts of two programs are not
-compared. One process with hooke.torch must have at least 0.98 of one without. Otherwise the exit code is 1.
+compared. All have the same settings of malloc. One process with hooke.torch must have at least 0.98 of one without. Otherwise the exit code is 1.
 """
 
 import math
@@ -48,7 +48,7 @@ def ways(arguments, folder, repetition):
     ranks = arguments.ranks
     ddp = [script(arguments, "ddp", f"--rank={rank}", f"--size={ranks}", f"--rendezvous={folder}/ddp-{repetition}") for rank in range(ranks)]
     made = {"hooke-torch": ([training_benchmark.on_ranks(ranks, script(arguments, "hooke"))], ranks), "ddp-gloo": (ddp, 1)}
-    made["torch-alone"] = ([script(arguments, "hooke")] * ranks, 1)
+    made["torch-alone"] = ([script(arguments, "nothing")] * ranks, 1)
     if arguments.model in training_benchmark.DDP_MODELS:
         start = training_benchmark.start_file(folder, "built-in", arguments, ranks, [], repetition)
         made["built-in"] = ([training_benchmark.mpirun(arguments, ranks, start)], ranks)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests the calculations of `tests/benchmarks/run python`, without running it."""
 
+import argparse
 import pathlib
 import sys
 import unittest
@@ -34,6 +35,12 @@ class Ratios(unittest.TestCase):
     def test_a_model_that_the_built_in_trainer_lacks_has_no_such_ratio(self):
         rates = {way: values for way, values in self.RATES.items() if not way.startswith("built-in")}
         self.assertEqual(set(python_benchmark.ratios(rates)), {"ddp-gloo", "torch-alone", "torch-1"})
+
+    def test_ranks_alone_are_plain_scripts(self):
+        arguments = argparse.Namespace(model="gpt", ranks=3, python="python3", train="train")
+        commands, speaks_for = python_benchmark.ways(arguments, "folder", 1)["torch-alone"]
+        self.assertEqual([[word for word in command if word.startswith("--by=")] for command in commands], [["--by=nothing"]] * 3)
+        self.assertEqual(speaks_for, 1)
 
     def test_what_is_missed(self):
         of = {"ddp-gloo": 1.2, "torch-alone": 0.5, "built-in": 0.5, python_benchmark.PER_COMPUTE_SECOND: 0.96, "torch-1": 0.97}

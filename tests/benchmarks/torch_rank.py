@@ -4,10 +4,12 @@
 --by=ddp combines gradients with DistributedDataParallel over Gloo, and --by=hooke with hooke.torch. --by=nothing does not combine them. mlp and
 lenet are the networks of worker/model/networks.cc, with the same data, batch, optimizer and thread count as the built-in trainer. This rank does
 less than the trainer: its images are normalized once, at the start, and it exchanges nothing with a server. gpt is a transformer of 10 million
-parameters on random letters. Every half second it prints a line of JSON with its step; of ranks under one mpirun, only rank 0 does.
+parameters on random letters. Whatever combines the gradients, malloc keeps large blocks, as hooke.init() and the trainer make it do. Every half
+second it prints a line of JSON with its step; of ranks under one mpirun, only rank 0 does.
 """
 
 import argparse
+import ctypes
 import gzip
 import json
 import os
@@ -102,6 +104,15 @@ def combined(arguments, model, optimizer):
     return model, optimizer
 
 
+def keep_memory():
+    """Makes malloc keep large blocks, as hooke.init() and the built-in trainer do. Without that the kernel zeroes the activations' pages in each step."""
+    if "MALLOC_MMAP_THRESHOLD_" not in os.environ:
+        libc, trim_threshold, mmap_threshold = ctypes.CDLL(None), -1, -3
+        for parameter in (mmap_threshold, trim_threshold):
+            if not libc.mallopt(parameter, 1 << 30):
+                raise SystemExit("malloc refuses the settings with which all ways are compared")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--by", choices=("ddp", "hooke", "nothing"), default="ddp")
@@ -112,6 +123,7 @@ def main():
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--train", required=True, help="prefix of the IDX files")
     arguments = parser.parse_args()
+    keep_memory()
     torch.set_num_threads(1)
     torch.manual_seed(1)
     inputs, labels = samples_of(arguments)
