@@ -163,11 +163,18 @@ std::string AccuracyText(const v1::JobStatus& job) {
   return knows ? PercentText(job.center().accuracy()) : "-";
 }
 
-// Returns what to note about a job that runs: which group is held. If none is, the last setback of its center.
+// Returns what to note about a job that runs: which group is held, or else why no group of it runs. Otherwise the last
+// setback of its center.
 std::string RunningNote(const v1::JobStatus& job) {
   for (const v1::GroupStatus& group : job.groups()) {
     if (group.state() == v1::GROUP_STATE_HELD) return absl::StrCat(GroupText(group), " is ", group.reason());
   }
+  const auto any = [&job](v1::GroupState state) {
+    return std::any_of(job.groups().begin(), job.groups().end(),
+                       [state](const v1::GroupStatus& group) { return group.state() == state; });
+  };
+  const bool none_runs = !any(v1::GROUP_STATE_STARTING) && !any(v1::GROUP_STATE_RUNNING);
+  if (none_runs && any(v1::GROUP_STATE_WAITING)) return job.reason();
   return job.setback().text();
 }
 

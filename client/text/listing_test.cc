@@ -71,6 +71,20 @@ TEST(ListingTest, JobsTableTellsASetback) {
   EXPECT_TRUE(JobToJson(RunningJob("a"))["setback"].is_null());
 }
 
+// The table says why no group of a job runs, although the job has started. While one runs it says nothing of the
+// others.
+TEST(ListingTest, JobsTableTellsWhyNoGroupRuns) {
+  v1::ListJobsResponse jobs;
+  *jobs.add_jobs() = RunningJob("fashion-3");
+  jobs.mutable_jobs(0)->set_reason("no group runs: needs 2 slots at hpc");
+  jobs.mutable_jobs(0)->mutable_setback()->set_text("server b:2 came back from its snapshot");
+  const auto table = [&jobs] { return JobsTable(jobs, absl::FromUnixSeconds(1), absl::UTCTimeZone()); };
+  jobs.mutable_jobs(0)->mutable_groups(1)->set_state(v1::GROUP_STATE_WAITING);
+  EXPECT_THAT(table(), testing::HasSubstr("came back from its snapshot\n"));
+  jobs.mutable_jobs(0)->mutable_groups(0)->set_state(v1::GROUP_STATE_FINISHED);
+  EXPECT_THAT(table(), testing::HasSubstr("no group runs: needs 2 slots at hpc\n"));
+}
+
 // Jobs that the coordinator left out are counted below the table.
 TEST(ListingTest, JobsLeftOut) {
   v1::ListJobsResponse jobs;

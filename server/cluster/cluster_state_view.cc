@@ -38,6 +38,19 @@ std::string WhatText(const v1::JobSpec& spec) {
                       absl::AsciiStrToLower(v1::AveragingSpec::Rule_Name(spec.averaging().rule())));
 }
 
+// A started job of which all groups wait tells what the first of them waits for.
+std::string ReasonOf(const JobRecord& job) {
+  const bool started = job.state == v1::JOB_STATE_RUNNING || job.state == v1::JOB_STATE_EVALUATING;
+  const auto is_placed = [](const GroupRecord& group) { return IsPlaced(group.state); };
+  if (!started || std::any_of(job.groups.begin(), job.groups.end(), is_placed)) return job.reason;
+  for (const GroupRecord& group : job.groups) {
+    if (group.state != v1::GROUP_STATE_WAITING) continue;
+    const bool evaluates = group.task == v1::GroupStart::EVALUATE;
+    return absl::StrCat(evaluates ? "the evaluation waits: " : "no group runs: ", group.reason);
+  }
+  return job.reason;
+}
+
 v1::GroupPart Shown(const GroupPart& part) {
   v1::GroupPart shown;
   shown.set_worker(part.worker);
@@ -111,7 +124,7 @@ JobRow ClusterState::RowOf(const Job& job) {
   JobRow row;
   row.job_id = record.job_id;
   row.state = record.state;
-  row.reason = record.reason;
+  row.reason = ReasonOf(record);
   row.submitted_unix_ms = record.submitted_unix_ms;
   row.first_step_unix_ms = record.first_step_unix_ms;
   row.ended_unix_ms = record.ended_unix_ms;
@@ -136,7 +149,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   status.set_job_id(record.job_id);
   status.set_name(record.spec.name());
   status.set_state(record.state);
-  status.set_reason(record.reason);
+  status.set_reason(ReasonOf(record));
   if (record.state == v1::JOB_STATE_QUEUED) status.set_queue_position(job.queue_position);
   status.set_generation(static_cast<uint32_t>(record.generations.earlier.size() + 1));
   status.set_submitted_unix_ms(record.submitted_unix_ms);

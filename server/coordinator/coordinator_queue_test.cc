@@ -8,6 +8,7 @@ namespace hooke {
 namespace {
 
 using testing::ElementsAre;
+using testing::StartsWith;
 
 class CoordinatorQueueTest : public CoordinatorFixture {
  protected:
@@ -77,6 +78,27 @@ TEST_F(CoordinatorQueueTest, TellsAboutWhenSlotsBecomeFree) {
   Train(w1, {runs, 0, 1}, 16);  // 200 of 10000 steps, 20 a second: 490 s are left.
   EXPECT_EQ(now_.wall, absl::FromUnixSeconds(1000010));
   EXPECT_EQ(Status(waits).reason(), absl::StrCat(unknown, ", about 1970-01-12T13:55:00Z"));
+}
+
+// A job that has started goes on as a running one while its groups wait, and says what the first of them waits for.
+TEST_F(CoordinatorQueueTest, AStartedJobSaysWhyNoGroupRuns) {
+  FakeWorker w1("w1", 2);
+  FakeWorker w2("w2", 1);
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  ASSERT_TRUE(w2.Connect(*coordinator_, now_).ok());
+  const std::string id = Submit({1, 2});
+  Pass(absl::Seconds(1), {&w1, &w2});
+  ASSERT_THAT(w1.started(), ElementsAre(GroupKey{id, 0, 1}));
+  EXPECT_EQ(Status(id).reason(), "running");
+  w1.Disconnect(now_);
+  Pass(absl::Minutes(5), {&w2});
+  EXPECT_EQ(Status(id).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_THAT(Status(id).reason(),
+              StartsWith("no group runs: needs 2 slots; the largest worker that could run it, w2,"));
+  EXPECT_EQ(coordinator_->RowsSince(0, 1).rows.at(0).reason, Status(id).reason());
+  ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
+  Pass(absl::Seconds(10), {&w1, &w2});
+  EXPECT_EQ(Status(id).reason(), "running");
 }
 
 // A small job starts beside a large one that is ahead, if that one will start elsewhere before it could start here.
