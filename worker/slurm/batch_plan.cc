@@ -179,18 +179,19 @@ void BatchPlan::Serve(const v1::SiteJob& job, absl::Duration now, Actions& actio
 void BatchPlan::EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duration now, Actions& actions) {
   const std::set<std::string> ended(site.ended_jobs().begin(), site.ended_jobs().end());
   for (auto& [id, known] : known_) {
-    if (actions.ends.size() >= options_.ends_max) return;
-    if (known.job.state == BatchJob::State::kEnds) continue;
+    const bool waits = HasNoNodes(known.job);
+    // Running ones end by themselves if they have nothing to do (--exit-idle). Meanwhile a group may start again there.
+    const bool unused = waits && known.free == known.job.ranks;
+    known.unneeded_since = unused ? std::min(known.unneeded_since, now) : absl::InfiniteDuration();
+    if (actions.ends.size() >= options_.ends_max || known.job.state == BatchJob::State::kEnds) continue;
     if (known.ended_at != absl::InfiniteDuration()) {
       if (now - known.ended_at < options_.end_within) continue;
       known.ended_at = now;
       actions.ends.push_back({id, false});
       continue;
     }
-    const bool waits = HasNoNodes(known.job);
-    // Running ones end by themselves if they have nothing to do (--exit-idle). Meanwhile a group may start again there.
-    const bool unused = waits && known.free == known.job.ranks;
-    if (!unused && ended.count(known.job.job_id) == 0) continue;
+    const bool unneeded = now - known.unneeded_since >= options_.unneeded_for;
+    if (!unneeded && ended.count(known.job.job_id) == 0) continue;
     known.ended_at = now;
     actions.ends.push_back({id, !waits});
   }

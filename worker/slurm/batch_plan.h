@@ -43,6 +43,9 @@ struct BatchPlanOptions {
   // a row, up to `retry_max`.
   absl::Duration retry_min = absl::Seconds(10);
   absl::Duration retry_max = absl::Minutes(10);
+  // A batch job that waits is ended when no group has needed it for this time. Groups that cannot start for a while, as
+  // while their number changes, are not named meanwhile. What has waited for hours must not be lost to that.
+  absl::Duration unneeded_for = absl::Minutes(5);
   // A batch job that was asked to end is ended by force after this time.
   absl::Duration end_within = absl::Minutes(1);
   size_t ends_max = 200;  // Batch jobs that one turn ends. The next turn ends more.
@@ -112,7 +115,8 @@ class BatchPlan {
     bool had_all = false;      // Its workers once had as many slots as it has ranks.
     bool had_groups = false;   // A group was seen there.
     absl::Duration runs_since = absl::InfiniteDuration();
-    absl::Duration ended_at = absl::InfiniteDuration();  // When it was asked to end.
+    absl::Duration unneeded_since = absl::InfiniteDuration();  // It waits, and no group has needed it since then.
+    absl::Duration ended_at = absl::InfiniteDuration();        // When it was asked to end.
   };
   struct Failure {
     std::string why;

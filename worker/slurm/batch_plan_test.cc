@@ -225,8 +225,25 @@ TEST_F(BatchPlanTest, OnlyWaitingBatchJobsAreTakenBack) {
   RunAll("2", 1);
   waiting_.clear();
   workers_.clear();
+  EXPECT_THAT(Turn(), IsEmpty());
+  now_ += absl::Minutes(5);
   EXPECT_THAT(Turn(), ElementsAre("end 1"));
   EXPECT_THAT(Turn(), IsEmpty());
+}
+
+// Groups that cannot start for a while are not named: their number changes, or a server is silent. Their batch job
+// keeps its place in Slurm's queue, and each such time is counted anew.
+TEST_F(BatchPlanTest, ABatchJobOutlastsAShortChange) {
+  Wait("a-1", {2});
+  Turn();
+  for (int i = 0; i < 3; ++i) {
+    waiting_.clear();
+    EXPECT_THAT(Turn(), IsEmpty());
+    now_ += absl::Minutes(4);
+    EXPECT_THAT(Turn(), IsEmpty());
+    Wait("a-1", {2});
+    EXPECT_THAT(Turn(), IsEmpty());
+  }
 }
 
 // An agent that has started again knows its batch jobs from Slurm's queue.
@@ -350,6 +367,8 @@ TEST_F(BatchPlanTest, WorkersOfSeveralNodesAreAwaited) {
   Join("1", "a-1", 2, 2, "n0");
   Join("1", "a-1", 2, 2, "n1");
   Turn();
+  now_ += absl::Minutes(5);
+  EXPECT_THAT(Turn(), ElementsAre("end 2"));
   // Once all were there, those that are gone do not come back.
   workers_["a-1"].erase("n1-1");
   Join("1", "a-1", 2, 0, "n0");
@@ -387,6 +406,8 @@ TEST_F(BatchPlanTest, EndsHaveALimit) {
   Wait("a-1", std::vector<uint32_t>(250, 1));
   EXPECT_EQ(Turn().size(), 250u);
   waiting_.clear();
+  EXPECT_THAT(Turn(), IsEmpty());
+  now_ += absl::Minutes(5);
   EXPECT_EQ(Turn().size(), 200u);
   EXPECT_EQ(Turn().size(), 50u);
   EXPECT_THAT(Turn(), IsEmpty());
