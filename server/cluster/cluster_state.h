@@ -396,9 +396,12 @@ class ClusterState {
   // cluster_state_sites.cc
   void TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now);
   v1::SiteHeartbeatResponse JobsAt(const std::string& site, Instant now);
-  // Returns what the agent of the group's site says about the job, to follow a reason: "; Slurm job 7 waits: Priority".
-  // Empty if it says nothing or there is none.
-  std::string SiteText(const Job& job, uint32_t group, Instant now) const;
+  // Returns the site at which the job's center is evaluated: that of the kind with the fewest ranks, of those whose
+  // site has workers or gets them from a batch system. If no site has, that of all kinds. Empty: any site.
+  std::string EvaluationSite(const Job& job, Instant now) const;
+  // Returns what the agent of the site says about the job, to follow a reason: "; Slurm job 7 waits: Priority". Empty
+  // if it says nothing or there is none.
+  std::string SiteText(const Job& job, const std::string& site, Instant now) const;
 
   // cluster_state_drain.cc
   // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW, and those of jobs whose

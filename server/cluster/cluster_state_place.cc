@@ -1,6 +1,7 @@
 // ClusterState: the placement of waiting groups, and what they wait for.
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ constexpr absl::Duration kPlaceAgain = absl::Seconds(1);
 void ClusterState::Place(Instant now) {
   std::vector<WaitingInQueue> waiting;
   std::vector<const WaitingGroup*> queue;
+  std::deque<WaitingGroup> evaluations;
   place_at_ = now.steady + kPlaceAgain;
   ChargeOwners(now);
   const std::vector<Job*> jobs = UnfinishedInOrder();
@@ -45,6 +47,9 @@ void ClusterState::Place(Instant now) {
       group.due = retry_at <= now.steady && changes.empty();
       if (!group.due) group.wait_why = changes.empty() ? job->record.groups[group.group].reason : changes;
       queue.push_back(&group);
+      if (job->record.state != v1::JOB_STATE_EVALUATING) continue;
+      queue.back() = &evaluations.emplace_back(group);
+      evaluations.back().site = EvaluationSite(*job, now);
     }
   }
   std::vector<Resized> resized = ResizedJobs(jobs);
@@ -74,7 +79,7 @@ void ClusterState::Place(Instant now) {
     if (placement.lacks_slots) hindered.emplace_back(&group, one.job);
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
-      if (group.due) absl::StrAppend(&one.reason, SiteText(*one.job, one.group, now));
+      if (group.due) absl::StrAppend(&one.reason, SiteText(*one.job, group.site, now));
     } else {
       Start(*one.job, one.job->record.groups[one.group], placement, now);
     }

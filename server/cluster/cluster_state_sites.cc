@@ -102,8 +102,10 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     v1::SiteJob shown;
     // While no group can start, nodes would be of no use. That holds for groups beyond their owner's quota, too. A
     // group that waits for its next try (retry_at) is shown, because the try needs nodes.
+    const bool evaluates = job->record.state == v1::JOB_STATE_EVALUATING;
     for (const WaitingGroup& group : TallyOf(*job).waiting) {
-      if (group.site != site || job->record.generations.wanted.has_value()) continue;
+      if ((evaluates ? EvaluationSite(*job, now) : group.site) != site) continue;
+      if (job->record.generations.wanted.has_value()) continue;
       if (!OverQuota(group, quotas, closed).empty()) continue;
       if (const auto quota = quotas.find(group.owner); quota != quotas.end()) quota->second.used += group.ranks;
       shown.add_waiting_ranks(group.ranks);
@@ -129,10 +131,26 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
   return response;
 }
 
-std::string ClusterState::SiteText(const Job& job, uint32_t group, Instant now) const {
+std::string ClusterState::EvaluationSite(const Job& job, Instant now) const {
+  std::vector<v1::GroupKind> kinds = KindsOf(job.record.spec);
+  const auto fewer = [](const v1::GroupKind& a, const v1::GroupKind& b) { return a.ranks() < b.ranks(); };
+  std::stable_sort(kinds.begin(), kinds.end(), fewer);
+  for (const v1::GroupKind& kind : kinds) {
+    const std::string& site = kind.site();
+    const auto agent = sites_.find(site);
+    if (agent != sites_.end() && now.steady - agent->second.last_heard.steady < kAgentLease) return site;
+    for (const auto& [name, worker] : workers_) {
+      const bool fits =
+          (site.empty() || worker.site == site) && (worker.only_job.empty() || worker.only_job == job.record.job_id);
+      if (fits && IsAlive(worker, now) && worker.gets_groups()) return site;
+    }
+  }
+  return kinds.front().site();
+}
+
+std::string ClusterState::SiteText(const Job& job, const std::string& site, Instant now) const {
   const auto& slurm = job.record.spec.slurm();
   if (sites_.empty() && slurm.empty()) return "";
-  const std::string site = KindOf(job.record.spec, group).site();
   const auto agent = sites_.find(site);
   if (agent == sites_.end()) {
     return slurm.count(site) == 0 ? "" : absl::StrCat("; no hooke-worker --slurm --site ", site, " has come yet");
