@@ -207,7 +207,7 @@ TEST_F(DaemonTest, SaysThatAnAdvertisedAddressCannotBeReached) {
   *second = nullptr;
   second = ServerDaemon::Start(Joining("second", **first));
   ASSERT_TRUE(second.ok()) << second.status();
-  EXPECT_TRUE(WaitUntil([&] { return ReasonOf(*stub, job) == "1st in the queue; no worker has joined"; }))
+  EXPECT_TRUE(WaitUntil([&] { return ReasonOf(*stub, job) == "1st in the queue; no worker is there"; }))
       << ReasonOf(*stub, job);
   ASSERT_EQ(ServersAt(*stub, (*second)->address()).size(), 1u);
   EXPECT_EQ(ServersAt(*stub, (*second)->address())[0].server_id(), identity);
@@ -227,7 +227,7 @@ TEST_F(DaemonTest, TwoServersWithOneAddressAreTwo) {
   EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(JoinedLog("second"), "is also advertised by server"); }))
       << JoinedLog("second");
   EXPECT_THAT(JoinedLog("second"), testing::HasSubstr("which answers there; give --advertise an address that workers"));
-  EXPECT_EQ(ReasonOf(*stub, SubmitFor(*stub, 1)), "1st in the queue; no worker has joined");
+  EXPECT_EQ(ReasonOf(*stub, SubmitFor(*stub, 1)), "1st in the queue; no worker is there");
   EXPECT_THAT(ReasonOf(*stub, SubmitFor(*stub, 2)),
               testing::StartsWith("2nd in the queue; 2 servers needed, 2 have joined, 1 can be used"));
 }

@@ -20,9 +20,10 @@ namespace {
 
 // Returns all fields of the worker as a text, by which two workers are compared.
 std::string TextOf(const FreeWorker& worker) {
-  std::string text = absl::StrCat(worker.name, " ", worker.site, " ", worker.slots, " ", worker.free, " ",
-                                  worker.allows_commands, " ", worker.address, " ", worker.mpi, " ", worker.drained,
-                                  " ", worker.avoided, " ", worker.only_job, " ", worker.gpus, " ", worker.version);
+  std::string text =
+      absl::StrCat(worker.name, " ", worker.site, " ", worker.slots, " ", worker.free, " ", worker.allows_commands, " ",
+                   worker.address, " ", worker.mpi, " ", worker.drained, " ", worker.ends, " ", worker.avoided, " ",
+                   worker.only_job, " ", worker.gpus, " ", worker.version);
   std::vector<std::string> occupants;
   for (const Occupant& one : worker.occupants) {
     occupants.push_back(
@@ -104,6 +105,7 @@ FreeWorker ClusterState::RoomOf(const Worker& worker, Instant now) const {
   }
   room.free = worker.slots - static_cast<uint32_t>(std::min<uint64_t>(worker.slots, worker.slots_used()));
   room.drained = !worker.gets_groups();
+  room.ends = worker.ends && worker.drain == v1::DRAIN_NONE;
   room.avoided = Avoid(worker.deaths, now.steady, options_.avoid).has_value();
   return room;
 }

@@ -158,7 +158,8 @@ std::string ClusterState::SiteText(const Job& job, const std::string& site, Inst
   const absl::Duration silent = now.steady - agent->second.last_heard.steady;
   if (silent >= kAgentLease) {
     return absl::StrCat("; the process that gets workers for ", site, " was last heard ",
-                        absl::FormatDuration(absl::Floor(silent, absl::Minutes(1))), " ago");
+                        absl::FormatDuration(absl::Floor(silent, absl::Minutes(1))),
+                        " ago: start hooke-worker --slurm --site ", site, " again");
   }
   const auto note = agent->second.notes.find(job.record.job_id);
   return note == agent->second.notes.end() ? "" : absl::StrCat("; ", note->second);

@@ -80,7 +80,8 @@ TEST_F(CoordinatorSitesTest, TheAgentLearnsWhatWaits) {
 
   // After a while without the agent, its words are old.
   Pass(absl::Minutes(2), {});
-  EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("the process that gets workers for hpc was last heard 2m ago"));
+  EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("the process that gets workers for hpc was last heard 2m ago: "
+                                                       "start hooke-worker --slurm --site hpc again"));
 }
 
 // Nodes would wait idle for groups that their owner's quota holds back.

@@ -29,7 +29,7 @@ TEST_F(CoordinatorTest, TakesAJobFromSubmitToSuccess) {
   const std::string id = Submit({2, 2});
   EXPECT_EQ(id, "fashion-1");
   EXPECT_EQ(Status(id).state(), v1::JOB_STATE_QUEUED);
-  EXPECT_EQ(Status(id).reason(), "1st in the queue; no worker has joined");
+  EXPECT_EQ(Status(id).reason(), "1st in the queue; no worker is there");
 
   Heartbeat("a:1");
   FakeWorker w1("w1", 2), w2("w2", 2);

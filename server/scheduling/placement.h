@@ -41,6 +41,7 @@ struct FreeWorker {
   std::string only_job = {};  // It gets only groups of this job; empty: of any job.
   uint32_t gpus = 0;          // They are divided equally among its slots.
   std::string version = {};   // Of Hooke. The ranks of a group send one another what only one version knows.
+  bool ends = false;          // It is drained because it ends by itself; for texts only.
 };
 
 struct WaitingGroup {

@@ -67,7 +67,7 @@ WaitingGroup Later(WaitingGroup group, const char* why) {
 }
 
 const Case kCases[] = {
-    {"no worker", {Group("a-1", 0, 2)}, {}, {""}, {"no worker has joined"}},
+    {"no worker", {Group("a-1", 0, 2)}, {}, {""}, {"no worker is there"}},
     {"one each",
      {Group("a-1", 0, 2), Group("a-1", 1, 2)},
      {{"w1", "hpc", 2, 2}, {"w2", "hpc", 2, 2}},
@@ -90,7 +90,7 @@ const Case kCases[] = {
      {Group("a-1", 0, 1, "cloud")},
      {{"w1", "hpc", 2, 2}},
      {""},
-     {"no worker of site cloud has joined"}},
+     {"no worker of site cloud is there"}},
     {"not overtaken by a later, smaller one",
      {Group("a-1", 0, 4), Group("b-2", 0, 1)},
      {{"w1", "hpc", 4, 3}},

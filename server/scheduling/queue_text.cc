@@ -45,6 +45,14 @@ std::string NameOf(const Occupant& occupant, const WaitingGroup& group) {
   return occupant.job_id == group.job_id ? "another of its groups" : occupant.job_id;
 }
 
+// Says why the group gets none of these workers, for drained ones: "is drained".
+std::string DrainedText(size_t drained, size_t ending) {
+  const bool one = drained == 1;
+  if (ending == 0) return one ? "is drained" : "are drained";
+  if (ending == drained) return one ? "ends" : "end";
+  return "are drained or end";
+}
+
 // Says which occupants end first until so many slots are free: "; 4 more when mnist-3 ends, about ...". Empty if they
 // are too few.
 std::string MoreText(const WaitingGroup& group, std::vector<Occupant> occupants, uint64_t missing, Instant now) {
@@ -139,15 +147,16 @@ std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant n
                         largest->worker.slots, WhyNotTogether(group, rooms, largest->worker));
   }
   const uint64_t free = SumOf(best, &FreeWorker::free);
-  std::string text =
+  const std::string text =
       absl::StrCat(Needs(group), "; ", free, " free on ", best.size(), " workers of ", best.front()->site, " together");
   for (const Room* room : rooms.all()) {
     if (room->kept_for == nullptr || !absl::c_linear_search(best, &room->worker)) continue;
     return absl::StrCat(text, "; ", KeeperText(*room), " comes first");
   }
+  if (free >= group.ranks || !best.front()->only_job.empty()) return text;
   std::vector<Occupant> occupants;
   for (const FreeWorker* worker : best) absl::c_copy(worker->occupants, std::back_inserter(occupants));
-  return absl::StrCat(text, free < group.ranks ? MoreText(group, std::move(occupants), group.ranks - free, now) : "");
+  return absl::StrCat(text, MoreText(group, std::move(occupants), group.ranks - free, now));
 }
 
 }  // namespace
@@ -157,8 +166,8 @@ std::string GpusText(uint32_t gpus_per_rank) {
 }
 
 std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant now) {
-  if (rooms.all().empty()) return "no worker has joined";
-  size_t at_site = 0, with_gpus = 0, suitable = 0, drained = 0, for_others = 0;
+  if (rooms.all().empty()) return "no worker is there";
+  size_t at_site = 0, with_gpus = 0, suitable = 0, drained = 0, ending = 0, for_others = 0;
   const Room* kept = nullptr;
   for (const Room* room : rooms.all()) {
     if (!SiteFits(group, room->worker)) {
@@ -170,6 +179,7 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
     if (!Suits(group, room->worker)) continue;
     ++suitable;
     drained += room->worker.drained ? 1 : 0;
+    ending += room->worker.drained && room->worker.ends ? 1 : 0;
     if (room->kept_for != nullptr && room->worker.free >= group.ranks) kept = room;
   }
   if (at_site == 0 && for_others > 0) {
@@ -177,7 +187,7 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
                         for_others == 1 ? "the worker" : absl::StrCat("all ", for_others, " workers"), " there ",
                         for_others == 1 ? "is" : "are", " only for other jobs");
   }
-  if (at_site == 0) return absl::StrCat("no worker of site ", group.site, " has joined");
+  if (at_site == 0) return absl::StrCat("no worker of site ", group.site, " is there");
   if (with_gpus == 0) {
     return absl::StrCat("no worker", group.site.empty() ? "" : " of site ", group.site, " has slots with ",
                         GpusText(group.gpus_per_rank),
@@ -189,7 +199,7 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
   }
   if (drained == suitable) {
     return absl::StrCat(Needs(group), "; ", suitable == 1 ? "the worker" : absl::StrCat("all ", suitable, " workers"),
-                        " that could run it ", suitable == 1 ? "is" : "are", " drained");
+                        " that could run it ", DrainedText(drained, ending));
   }
   if (kept != nullptr) {
     return absl::StrCat(Needs(group), "; the ", kept->worker.free, " free", OnText(group, kept->worker),
@@ -199,6 +209,8 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
   if (room == nullptr) return WhyTogether(group, rooms, now);
   const std::string text = absl::StrCat(Needs(group), "; ", room->worker.free, " free", OnText(group, room->worker));
   if (room->kept_for != nullptr) return absl::StrCat(text, "; ", KeeperText(*room), " comes first");
+  // Each group gets such workers of its own. It does not wait until others of its job end.
+  if (!room->worker.only_job.empty()) return text;
   return absl::StrCat(text, MoreText(group, room->worker.occupants, group.ranks - room->worker.free, now));
 }
 

@@ -43,6 +43,11 @@ FreeWorker Drained(FreeWorker worker) {
   return worker;
 }
 
+FreeWorker Ends(FreeWorker worker) {
+  worker.drained = worker.ends = true;
+  return worker;
+}
+
 FreeWorker WithGpus(uint32_t gpus, FreeWorker worker) {
   worker.gpus = gpus;
   return worker;
@@ -109,6 +114,18 @@ const Case kCases[] = {
      {Group("a-2", 2)},
      {Drained(Worker("w1", 4, {})), Drained(Worker("w2", 4, {}))},
      "needs 2 slots at hpc; all 2 workers that could run it are drained"},
+    {"a worker that ends",
+     {Group("a-2", 2)},
+     {Ends(Worker("w1", 4, {}))},
+     "needs 2 slots at hpc; the worker that could run it ends"},
+    {"a worker that ends and a drained one",
+     {Group("a-2", 2)},
+     {Drained(Worker("w1", 4, {})), Ends(Worker("w2", 4, {}))},
+     "needs 2 slots at hpc; all 2 workers that could run it are drained or end"},
+    {"a worker of its own with another of its groups",
+     {{"a-2", 1, 2, "hpc"}},
+     {Only("a-2", Worker("w1", 2, {Unknown("a-2", 2)}))},
+     "needs 2 slots at hpc; 0 free on w1"},
     {"the largest worker is too small",
      {Group("a-2", 8)},
      {Worker("w1", 2, {}), Worker("w2", 4, {}), Drained(Worker("w3", 8, {}))},
@@ -168,7 +185,7 @@ TEST(QueueTextTest, RoundsTimes) {
 }
 
 TEST(QueueTextTest, CountsThePositions) {
-  EXPECT_EQ(QueuedText(1, "no worker has joined"), "1st in the queue; no worker has joined");
+  EXPECT_EQ(QueuedText(1, "no worker is there"), "1st in the queue; no worker is there");
   const std::vector<std::pair<uint32_t, std::string>> all = {
       {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {11, "11th"},   {12, "12th"},
       {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}, {1003, "1003rd"}};
