@@ -60,7 +60,7 @@ BatchPlan::Actions BatchPlan::Next(const v1::SiteHeartbeatResponse& site, const 
 }
 
 void BatchPlan::TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now, Actions& actions) {
-  std::set<std::string> seen;
+  std::set<std::string> seen, brief;
   for (const BatchJob& job : queue) {
     seen.insert(job.id);
     Known& known = known_[job.id];
@@ -70,7 +70,7 @@ void BatchPlan::TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now
       // Slurm may start it once more, with other workers.
       if (HasNoNodes(job)) {
         if (known.had_groups) Tell(job.job_id, absl::StrCat("Slurm requeued Slurm job ", job.id), now);
-        known.had_workers = known.had_all = known.had_groups = false;
+        known.had_workers = known.had_all = known.had_groups = known.ran_long = false;
       }
     } else if (known.runs_since == absl::InfiniteDuration()) {
       known.runs_since = now;
@@ -82,6 +82,8 @@ void BatchPlan::TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now
     const bool told = known.ended_at != absl::InfiniteDuration();
     if (gone && !told && known.had_groups) {
       actions.gone.push_back(known.job);
+      // However many end in one turn, they are one failure.
+      if (brief.insert(known.job.job_id).second) NoteBriefRun(known, now);
     } else if (gone && !told && waiting_.count(known.job.job_id) > 0) {
       actions.lost.push_back({known.job, known.had_workers ? Lost::Why::kNoGroup : Lost::Why::kNoWorkers});
     }
@@ -100,8 +102,7 @@ void BatchPlan::TakeWorkers(const v1::SiteHeartbeatResponse& site, absl::Duratio
       known.had_workers = true;
       known.slots += worker.slots();
       known.used += std::min(worker.slots(), worker.slots_used());
-      // The first group shows that Slurm serves the job. Later ones show nothing about the job's other batch jobs.
-      if (worker.slots_used() > 0 && !std::exchange(known.had_groups, true)) failures_.erase(known.job.job_id);
+      if (worker.slots_used() > 0) NoteGroups(known, now);
     }
   }
   for (auto& [id, known] : known_) {
@@ -113,6 +114,25 @@ void BatchPlan::TakeWorkers(const v1::SiteHeartbeatResponse& site, absl::Duratio
     const bool serves = !ends && (waits || known.job.state == BatchJob::State::kRuns);
     known.free = serves ? slots - known.used : 0;
   }
+}
+
+// The first group shows that Slurm serves the job. Later ones show nothing about the job's other batch jobs.
+void BatchPlan::NoteGroups(Known& known, absl::Duration now) {
+  const bool is_first = !std::exchange(known.had_groups, true);
+  if (is_first) known.groups_since = now;
+  const bool is_long = now - known.groups_since >= options_.brief && !std::exchange(known.ran_long, true);
+  const auto failure = failures_.find(known.job.job_id);
+  if (failure == failures_.end()) return;
+  if (failure->second.ran_briefly ? is_long : is_first) failures_.erase(failure);
+}
+
+void BatchPlan::NoteBriefRun(const Known& known, absl::Duration now) {
+  if (now - known.groups_since >= options_.brief) return;
+  Failure& failure = failures_[known.job.job_id];
+  failure.ran_briefly = true;
+  if (failure.in_a_row > 0) return Postpone(failure, now);
+  failure.in_a_row = 1;
+  failure.again_at = now;
 }
 
 bool BatchPlan::Starts(const Known& known, absl::Duration now) const {
@@ -205,6 +225,10 @@ void BatchPlan::Failed(const std::string& job_id, const std::string& why, absl::
   if (!failed_this_turn_.insert(job_id).second) return;
   Failure& failure = failures_[job_id];
   failure.why = why;
+  Postpone(failure, now);
+}
+
+void BatchPlan::Postpone(Failure& failure, absl::Duration now) const {
   absl::Duration pause = options_.retry_min;
   for (int i = 0; i < failure.in_a_row && pause < options_.retry_max; ++i) pause *= 2;
   ++failure.in_a_row;
@@ -215,7 +239,14 @@ std::vector<v1::SiteNote> BatchPlan::Notes() const {
   std::map<std::string, std::vector<std::string>> texts = told_.Texts();
   for (const auto& [job_id, failure] : failures_) {
     // If nothing waits, a group has found another place, and the failure is of no interest.
-    if (waiting_.count(job_id) > 0) texts[job_id].push_back(failure.why + "; it is tried again");
+    if (waiting_.count(job_id) > 0 && !failure.why.empty()) {
+      texts[job_id].push_back(failure.why + "; it is tried again");
+    } else if (waiting_.count(job_id) > 0 && last_ < failure.again_at) {
+      texts[job_id].push_back(
+          "several batch jobs ended within a minute of their first group, as under too short a time limit; the next "
+          "one "
+          "follows after a pause");
+    }
   }
   for (const auto& [job_id, text] : full_) texts[job_id].push_back(text);
   // Job -> what its batch jobs wait for, or "" -> their ids.

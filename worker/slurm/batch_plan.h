@@ -43,6 +43,9 @@ struct BatchPlanOptions {
   // a row, up to `retry_max`.
   absl::Duration retry_min = absl::Seconds(10);
   absl::Duration retry_max = absl::Minutes(10);
+  // A batch job whose first group came less than this before its end counts as a failure, but for the first of several
+  // in a row. Under a time limit of two minutes all groups leave at once.
+  absl::Duration brief = absl::Minutes(1);
   // A batch job that waits is ended when no group has needed it for this time. Groups that cannot start for a while, as
   // while their number changes, are not named meanwhile. What has waited for hours must not be lost to that.
   absl::Duration unneeded_for = absl::Minutes(5);
@@ -115,15 +118,22 @@ class BatchPlan {
     bool had_all = false;      // Its workers once had as many slots as it has ranks.
     bool had_groups = false;   // A group was seen there.
     absl::Duration runs_since = absl::InfiniteDuration();
+    bool ran_long = false;                                     // A group was there for longer than `brief`.
+    absl::Duration groups_since = absl::InfiniteDuration();    // When the first group was seen there.
     absl::Duration unneeded_since = absl::InfiniteDuration();  // It waits, and no group has needed it since then.
     absl::Duration ended_at = absl::InfiniteDuration();        // When it was asked to end.
   };
   struct Failure {
-    std::string why;
+    std::string why;  // Empty: batch jobs ended soon after their first group.
     int in_a_row = 0;
     absl::Duration again_at;
+    bool ran_briefly = false;  // So the next group alone does not show that all is well.
   };
 
+  void Postpone(Failure& failure, absl::Duration now) const;
+  void NoteBriefRun(const Known& known, absl::Duration now);
+  // Notes that groups use the batch job.
+  void NoteGroups(Known& known, absl::Duration now);
   void TakeQueue(const std::vector<BatchJob>& queue, absl::Duration now, Actions& actions);
   void TakeWorkers(const v1::SiteHeartbeatResponse& site, absl::Duration now);
   // Returns whether the batch job runs and some of its workers may still come.

@@ -275,6 +275,37 @@ TEST_F(BatchPlanTest, RefusalsAreTriedAgain) {
   EXPECT_EQ(Note("a-1"), "");
 }
 
+// Under a time limit of two minutes the groups leave at once. Batch jobs then follow one another after pauses that
+// grow, until a group has run for a minute.
+TEST_F(BatchPlanTest, BriefBatchJobsAreAFailure) {
+  std::vector<absl::Duration> pauses;
+  Wait("a-1", {1});
+  Turn();
+  for (int i = 1; i <= 4; ++i) {
+    RunAll(absl::StrCat(i), 1);
+    Gone(absl::StrCat(i));
+    Wait("a-1", {1});
+    const absl::Duration gone = now_;
+    std::vector<std::string> did = Turn();
+    EXPECT_EQ(did.back(), absl::StrCat("gone ", i));
+    if (i == 3) {
+      EXPECT_THAT(Note("a-1"), testing::HasSubstr("ended within a minute of their first group"));
+    }
+    while (did.empty() || did[0] != "submit a-1 1") {
+      ASSERT_LT(now_ - gone, absl::Hours(1));
+      did = Turn();
+    }
+    pauses.push_back(now_ - gone - kTurn);
+  }
+  EXPECT_THAT(pauses, ElementsAre(absl::ZeroDuration(), absl::Seconds(20), absl::Seconds(40), absl::Seconds(80)));
+  RunAll("5", 1);
+  now_ += absl::Minutes(1);
+  Turn();
+  Gone("5");
+  Wait("a-1", {1});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 1", "gone 5"));
+}
+
 // If no group can be placed on the workers that came, the next batch job waits, or the site would use nodes for
 // nothing.
 TEST_F(BatchPlanTest, UnusedWorkersAreAFailure) {
