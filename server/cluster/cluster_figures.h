@@ -39,7 +39,7 @@ struct JobFigures {
   v1::JobState state = v1::JOB_STATE_QUEUED;
   absl::Duration queued;                      // How long it has waited since its submission; 0 unless it is queued.
   uint64_t step = 0;                          // Of the group that is furthest, over all its incarnations.
-  uint64_t restarts = 0;                      // Starts of its groups, without the first of each.
+  uint64_t restarts = 0;                      // Starts of its groups, without the first of each in a generation.
   std::optional<v1::CenterEvaluated> center;  // The last evaluation.
   std::vector<GroupFigures> groups;           // Those that train, by index.
 };

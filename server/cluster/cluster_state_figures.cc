@@ -7,6 +7,7 @@
 
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/next_generation.h"
 
 namespace hooke {
 namespace {
@@ -32,11 +33,11 @@ std::optional<JobFigures> ClusterState::JobFiguresOf(const Job& job, const Figur
   }
   if (HasEnded(record.state) && now.steady - job.ended_at > limits.keep_ended) return std::nullopt;
   figures.center = record.center;
+  figures.restarts = job.earlier_restarts + RestartsOf(record);
   for (const GroupRecord& group : record.groups) {
     if (group.task == v1::GroupStart::EVALUATE) continue;
     const LiveGroup& live = job.live[group.group];
     figures.step = std::max({figures.step, live.furthest_step, group.best_step});
-    figures.restarts += group.incarnation > 0 ? group.incarnation - 1 : 0;
     if (groups_left == 0) continue;
     --groups_left;
     GroupFigures& shown = figures.groups.emplace_back();

@@ -99,6 +99,7 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   std::vector<v1::ClosedGeneration> answers;
   for (const JobServer& shard : record.servers) answers.push_back(std::move(job.closed[KeyOf(shard)]));
   job.closed.clear();
+  job.earlier_restarts += RestartsOf(record);
   BeginGeneration(record, answers);
   record.reason = "the number of groups has changed";
   job.live.clear();

@@ -109,7 +109,8 @@ struct Job {
   std::vector<KindWatch> watch;                           // By kind of its groups.
   absl::Duration resized_at = -absl::InfiniteDuration();  // Steady: when the number of its groups changed last.
   uint32_t queue_position = 0;                            // From 1; has a meaning only while the job is QUEUED.
-  uint64_t changes = 1;  // `last_change_` at its last change; 1: none since the coordinator was started.
+  uint64_t earlier_restarts = 0;  // RestartsOf of the generations that ended since the coordinator was started.
+  uint64_t changes = 1;           // `last_change_` at its last change; 1: none since the coordinator was started.
 };
 
 struct Worker {

@@ -137,6 +137,16 @@ bool GenerationEnds(const JobRecord& job) {
                       [](const GroupRecord& group) { return IsPlaced(group.state); });
 }
 
+uint64_t RestartsOf(const JobRecord& job) {
+  const uint32_t first = std::max<uint32_t>(job.generations.first_incarnation, 1);
+  uint64_t restarts = 0;
+  for (const GroupRecord& group : job.groups) {
+    if (group.task == v1::GroupStart::EVALUATE || group.incarnation < first) continue;
+    restarts += group.incarnation - first;
+  }
+  return restarts;
+}
+
 uint32_t NextFirstIncarnation(const JobRecord& job) {
   uint32_t starts = 0;
   for (const GroupRecord& group : job.groups) starts = std::max(starts, group.incarnation);

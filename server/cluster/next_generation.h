@@ -34,6 +34,10 @@ absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& p
 // left, or are lost. What they had exchanged last is not known before the servers take nothing more of them.
 bool GenerationEnds(const JobRecord& job);
 
+// Returns how many times groups of the present generation were started, without the first start of each. The evaluation
+// does not count.
+uint64_t RestartsOf(const JobRecord& job);
+
 // Returns the lowest incarnation of the generation that follows the present one. 1: no group was ever started.
 uint32_t NextFirstIncarnation(const JobRecord& job);
 

@@ -79,6 +79,32 @@ TEST_F(ClusterFiguresTest, CountsRestarts) {
   EXPECT_EQ(job.step, 7u);
 }
 
+// Other numbers of groups are no restarts, and take none away.
+TEST_F(ClusterFiguresTest, AChangeOfGroupsIsNoRestart) {
+  const std::string id = Submit({1, 1});
+  FakeWorker worker("w1", 4);
+  ASSERT_TRUE(worker.Connect(*coordinator_, now_).ok());
+  const auto restarts = [this] { return Figures().listed_jobs.at(0).restarts; };
+  const auto scale = [&](uint32_t groups) {
+    v1::ScaleJobRequest request;
+    request.set_job_id(id);
+    request.set_groups(groups);
+    ASSERT_TRUE(coordinator_->Scale(request, now_).ok());
+    Pass(absl::Seconds(5), {&worker});
+    ASSERT_EQ(worker.running().size(), groups);
+  };
+  Pass(absl::Seconds(1), {&worker});
+  scale(4);
+  EXPECT_EQ(restarts(), 0u);
+  worker.End(worker.running().begin()->first, absl::UnavailableError("a rank died"), now_);
+  Pass(absl::Seconds(5), {&worker});
+  EXPECT_EQ(restarts(), 1u);
+  scale(1);
+  EXPECT_EQ(restarts(), 1u);
+  scale(2);
+  EXPECT_EQ(restarts(), 1u);
+}
+
 // A worker that is not heard any more counts as silent, and its slots as neither used nor free.
 TEST_F(ClusterFiguresTest, SeesASilentWorker) {
   FakeWorker worker("w1", 3);

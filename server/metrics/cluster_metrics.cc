@@ -124,7 +124,8 @@ void AddJobs(const ClusterFigures& cluster, MetricFamilies& families) {
                    static_cast<double>(job.step), labels);
     families.Gauge("hooke_job_queued_seconds", "Time that the job has waited since its submission, 0 once it runs.",
                    absl::ToDoubleSeconds(job.queued), labels);
-    families.Counter("hooke_job_restarts_total", "Starts of the job's groups, without the first of each.",
+    families.Counter("hooke_job_restarts_total",
+                     "Starts of the job's groups, without the first of each in a generation.",
                      static_cast<double>(job.restarts), labels);
     if (job.center.has_value()) {
       families.Gauge("hooke_job_center_step", "Step at which the center was evaluated last.",
