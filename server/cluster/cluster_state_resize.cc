@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"
+#include "server/scheduling/room.h"
 
 namespace hooke {
 namespace {
@@ -118,18 +120,28 @@ std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJ
   if (resized.empty()) return held_back;
   std::map<absl::string_view, Resized*> by_job;
   for (Resized& one : resized) by_job[one.job->record.job_id] = &one;
-  std::set<std::string> lacking;  // The sites of groups that lack room; "": of those that may run at any.
+  // Of groups that lack room and that the same workers suit, the first.
+  std::map<std::tuple<absl::string_view, bool, uint32_t, absl::string_view>, const WaitingGroup*> lacking;
   for (size_t i = 0; i < queue.size(); ++i) {
-    if (placements[i].lacks_slots) lacking.insert(queue[i]->site);
+    const WaitingGroup& group = *queue[i];
+    const absl::string_view own = rooms_.HasOwn(group.job_id) ? group.job_id : absl::string_view();
+    if (placements[i].lacks_slots) {
+      lacking.try_emplace({group.site, group.command, group.gpus_per_rank, own}, &group);
+    }
     const auto found = by_job.find(queue[i]->job_id);
     if (found != by_job.end()) NoteWaiting(*found->second, queue[i]->group, placements[i]);
   }
   size_t next = queue.size();
   for (Resized& one : resized) {
     for (const auto& [kind, probe] : one.probes) {
-      const bool others_wait =
-          lacking.count("") > 0 || lacking.count(probe.site) > 0 || (probe.site.empty() && !lacking.empty());
-      if (!placements[next++].parts.empty() && !others_wait) ++one.seen.kinds[kind].fits;
+      const std::vector<PlacedPart>& parts = placements[next++].parts;
+      // Others could use the room, and come first.
+      const bool others_wait = std::any_of(parts.begin(), parts.end(), [&](const PlacedPart& part) {
+        const Room* room = rooms_.Find(part.worker);
+        return room != nullptr && std::any_of(lacking.begin(), lacking.end(),
+                                              [room](const auto& group) { return Suits(*group.second, room->worker); });
+      });
+      if (!parts.empty() && !others_wait) ++one.seen.kinds[kind].fits;
     }
     if (ResizeIfDue(one, now)) {
       held_back[one.job] = {one.seen.has_started ? kOthersLeave : kBeginsWithFewer, false};

@@ -217,6 +217,18 @@ TEST_F(CoordinatorResizeTest, WaitsForItsLeastNumber) {
 }
 
 // Room for which another job waits is not for more groups.
+// A group that waits for another site, such as one in Slurm's queue, could not use the room here.
+TEST_F(CoordinatorResizeTest, GrowsBesideGroupsThatWaitElsewhere) {
+  Connect({&w1_});
+  const std::string id = SubmitWithin(1);
+  v1::SubmitRequest far = ExampleSubmission("far", {1, 2});
+  far.mutable_job()->mutable_groups()->set_site("far");
+  ASSERT_TRUE(coordinator_->Submit(far, now_).ok());
+  Connect({&w2_});
+  Train(absl::Seconds(40), {&w1_, &w2_});
+  EXPECT_THAT(Status(id).groups(), SizeIs(3));
+}
+
 TEST_F(CoordinatorResizeTest, LeavesRoomToJobsThatWait) {
   Connect({&w2_});
   const std::string id = SubmitWithin(1);
