@@ -243,9 +243,8 @@ std::vector<v1::SiteNote> BatchPlan::Notes() const {
       texts[job_id].push_back(failure.why + "; it is tried again");
     } else if (waiting_.count(job_id) > 0 && last_ < failure.again_at) {
       texts[job_id].push_back(
-          "several batch jobs ended within a minute of their first group, as under too short a time limit; the next "
-          "one "
-          "follows after a pause");
+          "several batch jobs ended within a minute of their first group, as under too short a time limit; "
+          "the next one follows after a pause");
     }
   }
   for (const auto& [job_id, text] : full_) texts[job_id].push_back(text);
