@@ -65,8 +65,8 @@ class Measure(unittest.TestCase):
             training_benchmark.measure([network.command(0, command)], seconds=2)
             sent = [network.bytes(0, device)[0] for device in ("eth0", "eth1")]
         # Each of a host's two ranks sums its part of the gradients over a network of its own: 6 and 5 pieces of 256 KiB. The first network carries the
-        # messages of MPI, too.
-        self.assertGreater(sent[1], 0.35 * sum(sent), sent)
+        # messages of MPI, the first values and the measurement of the links, too, which weigh more the fewer steps there are.
+        self.assertGreater(sent[1], 0.25 * sum(sent), sent)
         self.assertGreater(sum(sent), 4 * PARAMETERS, sent)
 
 
