@@ -210,7 +210,9 @@ void BatchPlan::EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duratio
       actions.ends.push_back({id, false});
       continue;
     }
-    const bool unneeded = now - known.unneeded_since >= options_.unneeded_for;
+    // If groups of the job wait, others serve them. If none is named, all may be so for a while only.
+    const bool named = waiting_.count(known.job.job_id) > 0;
+    const bool unneeded = unused && (named || now - known.unneeded_since >= options_.unneeded_for);
     if (!unneeded && ended.count(known.job.job_id) == 0) continue;
     known.ended_at = now;
     actions.ends.push_back({id, !waits});

@@ -246,6 +246,16 @@ TEST_F(BatchPlanTest, ABatchJobOutlastsAShortChange) {
   }
 }
 
+// A batch job beside those that the waiting groups need is of no use, like one that was submitted just before Slurm
+// requeued the one of the same group.
+TEST_F(BatchPlanTest, ASurplusBatchJobEndsAtOnce) {
+  Wait("a-1", {2, 2});
+  EXPECT_THAT(Turn(), ElementsAre("submit a-1 2", "submit a-1 2"));
+  waiting_.clear();
+  Wait("a-1", {2});
+  EXPECT_THAT(Turn(), ElementsAre(testing::StartsWith("end ")));
+}
+
 // An agent that has started again knows its batch jobs from Slurm's queue.
 TEST_F(BatchPlanTest, AnotherAgentGoesOn) {
   Wait("a-1", {2, 4});
