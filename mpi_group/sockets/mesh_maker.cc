@@ -90,8 +90,9 @@ std::string MeshMaker::Run(absl::Time until) {
       if (connections_[attempt.peer->rank].open()) continue;
       if (attempt.socket.open() && now >= attempt.until) Fail(attempt, "no answer");
       const bool last = attempt.tried == attempt.peer->addresses.size();
-      if (attempt.socket.open() && !attempt.connected && !last && now >= attempt.connect_by)
+      if (attempt.socket.open() && !attempt.connected && !last && now >= attempt.connect_by) {
         Fail(attempt, "no connection");
+      }
       if (!attempt.socket.open() && !StartNext(attempt, now, until)) return Missing();
     }
     Wait(until);

@@ -120,7 +120,7 @@ std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJ
   if (resized.empty()) return held_back;
   std::map<absl::string_view, Resized*> by_job;
   for (Resized& one : resized) by_job[one.job->record.job_id] = &one;
-  // Of groups that lack room and that the same workers suit, the first.
+  // The groups that lack room. Of several that the same workers suit, it holds only the first.
   std::map<std::tuple<absl::string_view, bool, uint32_t, absl::string_view>, const WaitingGroup*> lacking;
   for (size_t i = 0; i < queue.size(); ++i) {
     const WaitingGroup& group = *queue[i];

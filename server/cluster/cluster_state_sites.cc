@@ -103,8 +103,9 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     // While no group can start, nodes would be of no use. That holds for groups beyond their owner's quota, too. A
     // group that waits for its next try (retry_at) is shown, because the try needs nodes.
     const bool evaluates = job->record.state == v1::JOB_STATE_EVALUATING;
+    const std::string evaluation_site = evaluates ? EvaluationSite(*job, now) : "";
     for (const WaitingGroup& group : TallyOf(*job).waiting) {
-      if ((evaluates ? EvaluationSite(*job, now) : group.site) != site) continue;
+      if ((evaluates ? evaluation_site : group.site) != site) continue;
       if (job->record.generations.wanted.has_value()) continue;
       if (!OverQuota(group, quotas, closed).empty()) continue;
       if (const auto quota = quotas.find(group.owner); quota != quotas.end()) quota->second.used += group.ranks;

@@ -1,7 +1,7 @@
 #ifndef HOOKE_WORKER_LAUNCH_AGENT_CALL_H_
 #define HOOKE_WORKER_LAUNCH_AGENT_CALL_H_
 
-// What mpirun asks of the agent that it calls in place of ssh. Pure.
+// mpirun calls our agent, hooke-remote, in place of ssh. This reads from the call what mpirun wants to start. Pure.
 
 #include <optional>
 #include <string>

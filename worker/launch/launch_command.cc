@@ -74,7 +74,7 @@ constexpr absl::string_view kNodeParameters[] = {"orte_tmpdir_base", "btl_vader_
 // The program that Intel MPI's daemon starts, and that starts the ranks.
 constexpr absl::string_view kIntelProxy = "hydra_pmi_proxy";
 
-// What mpirun starts for each rank of a group on several nodes.
+// If a group runs on several nodes, mpirun starts this program for each rank. It becomes the rank.
 constexpr std::initializer_list<absl::string_view> kRankProgram = {"sh", "-c", "exec sh \"$HOOKE_RANK_SCRIPT\""};
 
 std::string HostList(const std::vector<LaunchHost>& hosts) {

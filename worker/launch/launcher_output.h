@@ -27,7 +27,7 @@ struct TaggedLine {
 // Splits a line of the launcher's output into its writer and its text.
 TaggedLine ParseTaggedLine(MpiFlavour flavour, absl::string_view line);
 
-// What the launcher reports about the process that ended the run. A field is empty if the launcher did not report it.
+// The launcher may say which process has ended the run, and how. A field is empty if the launcher has not said it.
 struct LauncherVerdict {
   std::optional<uint32_t> rank;
   std::optional<int64_t> pid;
