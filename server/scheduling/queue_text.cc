@@ -45,7 +45,7 @@ std::string NameOf(const Occupant& occupant, const WaitingGroup& group) {
   return occupant.job_id == group.job_id ? "another of its groups" : occupant.job_id;
 }
 
-// Says why the group gets none of these workers, for drained ones: "is drained".
+// Returns the words about drained workers, of which some end by themselves: "is drained", "are drained or end".
 std::string DrainedText(size_t drained, size_t ending) {
   const bool one = drained == 1;
   if (ending == 0) return one ? "is drained" : "are drained";
