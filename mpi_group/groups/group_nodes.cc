@@ -87,11 +87,6 @@ absl::Status GroupNodes::ConnectNodes(absl::Span<const std::string> addresses, a
   return absl::OkStatus();
 }
 
-int GroupNodes::LocalRank(int rank) const {
-  const std::vector<int>& ranks = nodes_.ranks_of_node[nodes_.node_of_rank[rank]];
-  return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
-}
-
 int GroupNodes::LocalLeaderFor(int root) const {
   const int place = LocalRank(root);
   return static_cast<size_t>(place) < LocalRanks().size() ? place : 0;

@@ -54,7 +54,7 @@ class GroupNodes {
   int node() const { return NodeOf(transport_.rank()); }
   int NodeOf(int rank) const { return nodes_.node_of_rank[rank]; }
   // The index of a rank among the ranks of its own node.
-  int LocalRank(int rank) const;
+  int LocalRank(int rank) const { return PlaceOf(rank, nodes_); }
 
   // Null if memory is not shared.
   NodeMeeting* meeting() { return meeting_.get(); }

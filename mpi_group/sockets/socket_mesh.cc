@@ -65,12 +65,6 @@ absl::StatusOr<std::vector<Endpoint>> ShareEndpoints(Transport& transport, const
   return ReadEndpoints(*records, circle.size());
 }
 
-// The place of a rank among those of its node.
-size_t PlaceOf(int rank, const Nodes& nodes) {
-  const std::vector<int>& neighbours = nodes.ranks_of_node[nodes.node_of_rank[rank]];
-  return std::lower_bound(neighbours.begin(), neighbours.end(), rank) - neighbours.begin();
-}
-
 // endpoints[i] is the endpoint of rank circle[i].
 MeshMaker::Options MakerOptions(int rank, const Nodes& nodes, const std::vector<int>& circle,
                                 const std::vector<Endpoint>& endpoints, const Endpoint& own, bool chosen) {
@@ -85,7 +79,8 @@ MeshMaker::Options MakerOptions(int rank, const Nodes& nodes, const std::vector<
       continue;
     }
     options.below.push_back(
-        {peer, endpoints[i].port, InOrderOfTrial(own.addresses, endpoints[i].addresses, PlaceOf(rank, nodes), chosen)});
+        {peer, endpoints[i].port,
+         InOrderOfTrial(own.addresses, endpoints[i].addresses, static_cast<size_t>(PlaceOf(rank, nodes)), chosen)});
     std::vector<HostAddress>& addresses = options.below.back().addresses;
     if (own.identity == endpoints[i].identity) addresses.insert(addresses.begin(), LoopbackAddress());
   }
@@ -101,7 +96,7 @@ std::vector<int> CircleOf(int rank, const Nodes& nodes, bool two_level) {
     std::iota(circle.begin(), circle.end(), 0);
     return circle;
   }
-  const size_t place = PlaceOf(rank, nodes);
+  const auto place = static_cast<size_t>(PlaceOf(rank, nodes));
   for (const std::vector<int>& ranks : nodes.ranks_of_node) {
     if (place < ranks.size()) circle.push_back(ranks[place]);
   }

@@ -68,6 +68,11 @@ Nodes NodesFrom(const std::vector<std::string>& identity_of_rank) {
   return nodes;
 }
 
+int PlaceOf(int rank, const Nodes& nodes) {
+  const std::vector<int>& ranks = nodes.ranks_of_node[nodes.node_of_rank[rank]];
+  return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
+}
+
 std::vector<NodePattern> PatternsOf(const std::vector<int>& node_of_rank) {
   const size_t ranks = node_of_rank.size();
   const auto ranks_in_a_row = [&](size_t at) {

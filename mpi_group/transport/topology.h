@@ -25,6 +25,8 @@ struct Nodes {
   std::vector<std::vector<int>> ranks_of_node;  // Ascending.
 };
 Nodes NodesFrom(const std::vector<std::string>& identity_of_rank);
+// Returns the place of a rank among those of its node, from 0.
+int PlaceOf(int rank, const Nodes& nodes);
 
 // The nodes of consecutive ranks, in few bytes: `each` ranks on node `first`, `each` on the next node, and so on over
 // `nodes` nodes; all that `times` times. With 2 nodes of 3 ranks, {0, 2, 3, 1} means 0 0 0 1 1 1 and {0, 2, 1, 3} means

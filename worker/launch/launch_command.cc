@@ -97,8 +97,7 @@ void AppendOpenMpiHosts(const LaunchOptions& options, std::vector<std::string>& 
 }
 
 // Appends Intel MPI's options, and the ranks' command for each node: `-hosts` takes no number of ranks.
-void AppendIntelMpiNodes(const LaunchOptions& options, std::initializer_list<absl::string_view> program,
-                         std::vector<std::string>& argv) {
+void AppendIntelMpiNodes(const LaunchOptions& options, std::vector<std::string>& argv) {
   Append({"-launcher", "ssh", "-launcher-exec", absl::string_view(options.remote_agent), "-genvnone", "-prepend-rank"},
          argv);
   // Daemons connect to mpirun at the address of this interface. Otherwise they would look up the name of its node.
@@ -108,7 +107,7 @@ void AppendIntelMpiNodes(const LaunchOptions& options, std::initializer_list<abs
     // mpirun must know its own node, whose name may lead nowhere.
     const std::string name = i == 0 ? "localhost" : MpirunNameOf(options.hosts, i);
     Append({"-n", absl::StrCat(options.hosts[i].ranks), "-host", absl::string_view(name)}, argv);
-    Append(program, argv);
+    Append(kRankProgram, argv);
   }
 }
 
@@ -163,7 +162,7 @@ LaunchCommand MakeLaunchCommand(const LaunchOptions& options) {
   LaunchCommand command;
   if (options.flavour == MpiFlavour::kIntelMpi && !options.hosts.empty()) {
     command.argv = {options.mpirun};
-    AppendIntelMpiNodes(options, kRankProgram, command.argv);
+    AppendIntelMpiNodes(options, command.argv);
     command.environment = MakeEnvironment(options);
     return command;
   }
