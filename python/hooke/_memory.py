@@ -69,7 +69,7 @@ def gathered(values, rank: int, ranks: int, all_gather: Callable[[int, int, str]
     if isinstance(values, (bool, int, float)):
         numbers = ((ctypes.c_double if isinstance(values, float) else ctypes.c_int64) * ranks)()
         numbers[rank] = values
-        all_gather(ctypes.addressof(numbers), 1, "float64" if isinstance(values, float) else "int64")
+        all_gather(ctypes.addressof(numbers), ranks, "float64" if isinstance(values, float) else "int64")
         return list(numbers)
     check(values)
     shape = (ranks, *values.shape)
@@ -79,6 +79,5 @@ def gathered(values, rank: int, ranks: int, all_gather: Callable[[int, int, str]
     else:
         # Not empty_like: it would keep the order of the source's axes.
         result = values.__array__().reshape((1, *values.shape)).repeat(ranks, axis=0)
-    address, count, kind = memory_of(result)
-    all_gather(address, count // ranks, kind)
+    all_gather(*memory_of(result))
     return result.to(values.device) if is_tensor(values) else result

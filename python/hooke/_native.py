@@ -10,7 +10,7 @@ from typing import Callable, List, Mapping, NamedTuple, Optional, Tuple
 
 from hooke._division import Generation, Share
 
-API_VERSION = 6
+API_VERSION = 7
 HOST = -1
 PARAMETER, BUFFER = 0, 1
 TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "float16": 3, "int32": 4, "int64": 5}
@@ -151,6 +151,16 @@ class _Metric(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_double)]
 
 
+class _Array(ctypes.Structure):
+    _fields_ = [
+        ("values", ctypes.c_void_p),
+        ("count", ctypes.c_uint64),
+        ("type", ctypes.c_uint32),
+        ("device", ctypes.c_int32),
+        ("stream", ctypes.c_void_p),
+    ]
+
+
 _WORK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _JOB = ctypes.c_void_p
 _P = ctypes.POINTER
@@ -173,9 +183,9 @@ _ARGUMENTS = {
     "hooke_report_metrics": [_JOB, _P(_Metric), ctypes.c_size_t],
     "hooke_stop": [_JOB],
     "hooke_stopping": [_JOB, _P(ctypes.c_int)],
-    "hooke_all_reduce": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int],
-    "hooke_broadcast": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32],
-    "hooke_all_gather": [_JOB, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int],
+    "hooke_all_reduce": [_JOB, _P(_Array), ctypes.c_int],
+    "hooke_broadcast": [_JOB, _P(_Array), ctypes.c_uint32],
+    "hooke_all_gather": [_JOB, _P(_Array)],
     "hooke_barrier": [_JOB],
     "hooke_notice": [_JOB, ctypes.c_char_p],
     "hooke_finish": [_JOB],
@@ -237,6 +247,11 @@ def load() -> ctypes.CDLL:
 
 def _metrics(metrics: Mapping[str, float]) -> ctypes.Array:
     return (_Metric * len(metrics))(*[_Metric(name.encode(errors="replace"), value) for name, value in metrics.items()])
+
+
+def _array(address: int, count: int, kind: str) -> _Array:
+    """Values in host memory."""
+    return _Array(address, count, TYPES[kind], HOST, None)
 
 
 class Native:
@@ -368,13 +383,13 @@ class Native:
     def all_reduce(self, address: int, count: int, kind: str, reduction: str) -> None:
         if reduction not in REDUCTIONS:
             raise invalid(f"reduction {reduction!r}: one of {', '.join(REDUCTIONS)}")
-        self._call("hooke_all_reduce", address, count, TYPES[kind], REDUCTIONS[reduction])
+        self._call("hooke_all_reduce", _array(address, count, kind), REDUCTIONS[reduction])
 
     def broadcast(self, address: int, count: int, kind: str, root: int) -> None:
-        self._call("hooke_broadcast", address, count, TYPES[kind], root)
+        self._call("hooke_broadcast", _array(address, count, kind), root)
 
     def all_gather(self, address: int, count: int, kind: str) -> None:
-        self._call("hooke_all_gather", address, count, TYPES[kind])
+        self._call("hooke_all_gather", _array(address, count, kind))
 
     def barrier(self) -> None:
         self._call("hooke_barrier")

@@ -30,8 +30,28 @@ STRUCTS = {
     "hooke_plan": _native._Plan,
     "hooke_step": _native._Step,
     "hooke_metric": _native._Metric,
+    "hooke_array": _native._Array,
 }
 MPIRUN = []
+# One rank alone gives arrays that no collective takes, and then one that is right.
+ARRAYS = """
+import ctypes
+from hooke import _native
+rank = _native.Native()
+values = (ctypes.c_float * 2)(3, 4)
+def call(name, *rest, **fields):
+    array = _native._array(ctypes.addressof(values), 2, "float32")
+    for field, value in fields.items():
+        setattr(array, field, value)
+    code = getattr(rank._library, name)(rank._job, array, *rest)
+    return f"{code} {rank._library.hooke_message().decode() if code else list(values)}"
+for name, rest in ("hooke_all_reduce", [0]), ("hooke_broadcast", [0]), ("hooke_all_gather", []):
+    for fields in {"device": 0, "stream": 1}, {"type": 6}, {"values": None}, {}:
+        print(call(name, *rest, **fields))
+print(call("hooke_all_reduce", 4))
+print(call("hooke_broadcast", 1))
+rank.leave()
+"""
 # Rank 1 comes to a collective only after all is over for rank 0.
 LATE = """
 import signal, numpy, hooke.numpy
@@ -98,6 +118,21 @@ class Interface(unittest.TestCase):
             # More arguments than a function has do no harm.
             self.assertEqual(getattr(library, name)(None, *[ctypes.c_void_p()] * 6), _native.Code.INVALID_ARGUMENT, name)
             self.assertIn("call hooke_join first", library.hooke_message().decode(), name)
+
+
+class Arrays(unittest.TestCase):
+    def test_what_no_collective_takes(self):
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": "1", "HOOKE_LIBRARY": LIBRARY}
+        result = subprocess.run(
+            ["/usr/bin/python3", "-c", ARRAYS], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        on_device = "the values are on device 0; this library combines values in host memory: copy them there before the call, and back after it"
+        expected = []
+        for name in ("hooke_all_reduce", "hooke_broadcast", "hooke_all_gather"):
+            expected += [f"3 {name}: {on_device}", f"3 {name}: there is no hooke_type 6", f"3 {name}: `values` is NULL", "0 [3.0, 4.0]"]
+        expected += ["3 hooke_all_reduce: there is no hooke_reduction 4", "3 hooke_broadcast: there is no rank 1; the group has 1"]
+        self.assertEqual(result.stdout.splitlines(), expected)
 
 
 class Time(unittest.TestCase):

@@ -186,7 +186,7 @@ class Memory(unittest.TestCase):
 
     def test_gather(self):
         def fill(address, count, kind):
-            self.assertEqual((count, kind), (4, "int64"))
+            self.assertEqual((count, kind), (8, "int64"))
             ctypes.memset(address, 0, 32)  # Rank 0's part.
 
         result = _memory.gathered(numpy.array([[1, 2], [3, 4]]).T, 1, 2, fill)

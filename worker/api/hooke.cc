@@ -231,18 +231,27 @@ absl::Status LeaveAtExit(hooke_job* job, const char* message) {
   return absl::OkStatus();
 }
 
-absl::Status CheckValues(const void* values, uint64_t count, hooke_type type) {
-  if (static_cast<uint32_t>(type) > HOOKE_INT64) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no hooke_type ", static_cast<uint32_t>(type)));
+// Checks the array that the program gave to `function`.
+absl::Status CheckArray(absl::string_view function, const hooke_array* array) {
+  if (array == nullptr) return absl::InvalidArgumentError(absl::StrCat(function, ": `array` is NULL"));
+  if (array->type > HOOKE_INT64) {
+    return absl::InvalidArgumentError(absl::StrCat(function, ": there is no hooke_type ", array->type));
   }
-  if (values == nullptr && count > 0) return absl::InvalidArgumentError("`values` is NULL");
+  if (array->device != HOOKE_HOST) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        function, ": the values are on device ", array->device,
+        "; this library combines values in host memory: copy them there before the call, and back after it"));
+  }
+  if (array->values == nullptr && array->count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(function, ": `values` is NULL"));
+  }
   return absl::OkStatus();
 }
 
-// Returns a list of the one tensor `values`. The cast is valid because hooke_type has DataType's numbers.
-TensorList OneTensor(void* values, uint64_t count, hooke_type type) {
-  const auto data_type = static_cast<DataType>(type);
-  return TensorList(data_type, absl::MakeSpan(static_cast<char*>(values), count * SizeOf(data_type)));
+// Returns a list of the one tensor `array`. The cast is valid because hooke_type has DataType's numbers.
+TensorList OneTensor(const hooke_array& array) {
+  const auto type = static_cast<DataType>(array.type);
+  return TensorList(type, absl::MakeSpan(static_cast<char*>(array.values), array.count * SizeOf(type)));
 }
 
 static_assert(HOOKE_FLOAT32 == static_cast<int>(DataType::kFloat32) &&
@@ -412,38 +421,40 @@ hooke_code hooke_stopping(hooke_job* job, int* stopping) {
   });
 }
 
-hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_type type, hooke_reduction reduction) {
+hooke_code hooke_all_reduce(hooke_job* job, const hooke_array* array, hooke_reduction reduction) {
   return Guarded(job, [&] {
-    if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
+    if (absl::Status status = hooke::CheckArray("hooke_all_reduce", array); !status.ok()) return status;
     if (static_cast<uint32_t>(reduction) > HOOKE_MAX) {
-      return absl::InvalidArgumentError(absl::StrCat("there is no hooke_reduction ", static_cast<uint32_t>(reduction)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("hooke_all_reduce: there is no hooke_reduction ", static_cast<uint32_t>(reduction)));
     }
     return job->rank->Collective([&](hooke::Group& group) {
-      return group.AllReduce(hooke::OneTensor(values, count, type), static_cast<hooke::ReduceOp>(reduction));
+      return group.AllReduce(hooke::OneTensor(*array), static_cast<hooke::ReduceOp>(reduction));
     });
   });
 }
 
-hooke_code hooke_broadcast(hooke_job* job, void* values, uint64_t count, hooke_type type, uint32_t root) {
+hooke_code hooke_broadcast(hooke_job* job, const hooke_array* array, uint32_t root) {
   return Guarded(job, [&] {
-    if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
+    if (absl::Status status = hooke::CheckArray("hooke_broadcast", array); !status.ok()) return status;
     if (root >= job->rank->Place().ranks) {
       return absl::InvalidArgumentError(
           absl::StrCat("hooke_broadcast: there is no rank ", root, "; the group has ", job->rank->Place().ranks));
     }
-    return job->rank->Collective([&](hooke::Group& group) {
-      return group.Broadcast(hooke::OneTensor(values, count, type), static_cast<int>(root));
-    });
+    return job->rank->Collective(
+        [&](hooke::Group& group) { return group.Broadcast(hooke::OneTensor(*array), static_cast<int>(root)); });
   });
 }
 
-hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_type type) {
+hooke_code hooke_all_gather(hooke_job* job, const hooke_array* array) {
   return Guarded(job, [&] {
-    if (absl::Status status = hooke::CheckValues(values, count, type); !status.ok()) return status;
+    if (absl::Status status = hooke::CheckArray("hooke_all_gather", array); !status.ok()) return status;
+    if (const uint32_t ranks = job->rank->Place().ranks; array->count % ranks != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("hooke_all_gather: ", array->count, " values are no multiple of the group's ", ranks, " ranks"));
+    }
     return job->rank->Collective([&](hooke::Group& group) {
-      const auto ranks = static_cast<uint64_t>(group.size());
-      return group.AllGather(hooke::OneTensor(values, ranks * count, type),
-                             hooke::EvenParts(ranks * count, group.size()));
+      return group.AllGather(hooke::OneTensor(*array), hooke::EvenParts(array->count, group.size()));
     });
   });
 }

@@ -47,8 +47,9 @@
  * Threads. One thread at a time may call into the library. hooke_gradient_ready may come from another thread than the
  * others, for as long as those calls do not overlap with others.
  *
- * Values are float32, bfloat16 or float16 in host memory. hooke_tensor already has fields for device memory. This
- * version of the library refuses it in hooke_register, with a message that names the tensor.
+ * Parameters are float32, bfloat16 or float16. Values lie in host memory. hooke_tensor and hooke_array have fields for
+ * device memory and the caller's stream. This version of the library takes HOOKE_HOST only. It refuses other memory
+ * before anything is sent, with a message that says what to do.
  *
  * Values elsewhere. A program may compute with values of its own, for instance in device memory. What hooke_register
  * has moved is then a second copy, which the program keeps up to date.
@@ -83,7 +84,7 @@ extern "C" {
 #endif
 
 /* Version of this interface. It grows by one if a function or a struct changes. */
-#define HOOKE_API_VERSION 6
+#define HOOKE_API_VERSION 7
 
 /* The rank's part in its job. Made by hooke_join, freed by hooke_leave. */
 typedef struct hooke_job hooke_job;
@@ -395,20 +396,29 @@ hooke_code hooke_evaluated_metrics(hooke_job* job, double accuracy, double loss,
 
 typedef enum hooke_reduction { HOOKE_SUM = 0, HOOKE_MEAN = 1, HOOKE_MIN = 2, HOOKE_MAX = 3 } hooke_reduction;
 
+/* Values of one type without gaps, aligned as the type is. They stay the caller's. */
+typedef struct hooke_array {
+  void* values;   /* May be NULL if `count` is 0. */
+  uint64_t count; /* Number of values. */
+  uint32_t type;  /* A hooke_type. */
+  int32_t device; /* HOOKE_HOST, or the number of a CUDA device. This version takes HOOKE_HOST. */
+  void* stream;   /* The CUDA stream that the caller uses for the values; NULL in host memory. */
+} hooke_array;
+
 /*
  * Each of these is collective, at any time after hooke_join, but not between the first hooke_gradient_ready of a step
- * and its hooke_combine: HOOKE_FAILED_PRECONDITION. `values` has `count` values of
- * `type` without gaps, aligned as the type is; it may be NULL if `count` is 0. HOOKE_INVALID_ARGUMENT: there is no such
- * type, reduction or root; nothing was sent, but the other ranks wait.
+ * and its hooke_combine: HOOKE_FAILED_PRECONDITION. HOOKE_INVALID_ARGUMENT: there is no such type, reduction or root,
+ * or the values are on a device; nothing was sent, but the other ranks wait.
  */
 
 /* Afterwards every rank has the reduction of all ranks' values, bitwise the same. 16-bit values are added in float32
    and rounded once. The mean of integers is rounded toward 0. */
-hooke_code hooke_all_reduce(hooke_job* job, void* values, uint64_t count, hooke_type type, hooke_reduction reduction);
+hooke_code hooke_all_reduce(hooke_job* job, const hooke_array* array, hooke_reduction reduction);
 /* Afterwards every rank has the values of rank `root`. */
-hooke_code hooke_broadcast(hooke_job* job, void* values, uint64_t count, hooke_type type, uint32_t root);
-/* `values` has ranks * count values; rank r has filled in its own, from r * count on. Afterwards every rank has all. */
-hooke_code hooke_all_gather(hooke_job* job, void* values, uint64_t count, hooke_type type);
+hooke_code hooke_broadcast(hooke_job* job, const hooke_array* array, uint32_t root);
+/* `array` has the same number of values for each rank, one rank after the other, and rank r has filled in its own.
+   Afterwards every rank has all. HOOKE_INVALID_ARGUMENT also if the count is no multiple of the number of ranks. */
+hooke_code hooke_all_gather(hooke_job* job, const hooke_array* array);
 /* Returns after all ranks have called it. */
 hooke_code hooke_barrier(hooke_job* job);
 

@@ -51,9 +51,11 @@ absl::Status CheckTensor(size_t index, const hooke_tensor& tensor) {
                                   "; Hooke trains float32, bfloat16 and float16 values: convert it first"));
   }
   if (tensor.device != HOOKE_HOST) {
-    return BadTensor(index, tensor,
-                     absl::StrCat("is on device ", tensor.device,
-                                  "; this version of Hooke trains values in host memory: move the model to the CPU"));
+    return BadTensor(
+        index, tensor,
+        absl::StrCat("is on device ", tensor.device,
+                     "; this library trains values in host memory: register a copy there, as hooke.h says under "
+                     "\"Values elsewhere\""));
   }
   if (tensor.dimensions > 0 && tensor.shape == nullptr) return BadTensor(index, tensor, "has no shape");
   uint64_t values = 1;
