@@ -65,6 +65,8 @@ struct GroupOptions {
   // The addresses of this rank's node, as text, by which sockets reach other nodes. Empty: all that the node has. They
   // may differ between nodes.
   std::vector<std::string> addresses;
+  // The folder in which the kernel lists RDMA devices. Tests set it.
+  std::string rdma_devices = "/sys/class/infiniband";
   // Set on all ranks or on none. If it is set, the first call of a group on several nodes also measures the links
   // between them (links/measure_links.h), for about 0.1 s. Then it calls this function once on the first rank of each
   // node, with what that rank has measured. Clones of the group do not measure again.

@@ -54,7 +54,8 @@ struct Tuning {
   // Size of a rank's slot in shared memory, which bounds chunk_bytes there. A group takes two to three times as much
   // memory per rank.
   uint64_t slot_bytes = uint64_t{256} << 10;
-  // The carrier of messages between nodes. kAuto takes Hooke's own sockets, but MPI if a node has an RDMA device.
+  // The carrier of messages between nodes. kAuto takes Hooke's own sockets. If a node has an
+  // RDMA device, it takes the faster of the two (links/choose_carrier.h).
   enum class BetweenNodes : uint8_t { kAuto, kMpi, kSockets };
   BetweenNodes between_nodes = BetweenNodes::kAuto;
   std::vector<TuningRule> rules;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "mpi_group/collectives/on_all_ranks.h"
 #include "mpi_group/collectives/texts.h"
+#include "mpi_group/links/choose_carrier.h"
 #include "mpi_group/node/node_collectives.h"
 #include "mpi_group/sockets/host_addresses.h"
 #include "mpi_group/sockets/socket_mesh.h"
@@ -38,12 +39,11 @@ GroupNodes::GroupNodes(Transport& transport, Nodes nodes) : transport_(transport
   Divide();
 }
 
-absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const std::string& identity,
-                                                               const Tuning& tuning, absl::Time deadline,
-                                                               absl::Span<const std::string> addresses) {
-  absl::StatusOr<Nodes> nodes = GatherNodes(transport, identity, deadline);
+absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const GroupOptions& options,
+                                                               absl::Time deadline) {
+  absl::StatusOr<Nodes> nodes = GatherNodes(transport, options.node.empty() ? NodeIdentity() : options.node, deadline);
   if (!nodes.ok()) return nodes.status();
-  const absl::StatusOr<std::string> text = ShareText(transport, FormatTuning(tuning), deadline);
+  const absl::StatusOr<std::string> text = ShareText(transport, FormatTuning(options.tuning), deadline);
   if (!text.ok()) return text.status();
   const absl::StatusOr<Tuning> shared_tuning = ParseTuning(*text);
   if (!shared_tuning.ok()) return shared_tuning.status();
@@ -52,9 +52,9 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   // In a large group shared memory comes first, because it decides which ranks will send to each other between nodes.
   // In a small one connections come first, because they show at once if a rank dies.
   const bool large = group->topology_.ranks > kAllPairsRanks;
-  absl::Status status = large ? absl::OkStatus() : group->ConnectNodes(addresses, deadline);
+  absl::Status status = large ? absl::OkStatus() : group->ConnectNodes(options, deadline);
   if (status.ok()) status = group->SetUpMeeting(deadline);
-  if (status.ok() && large) status = group->ConnectNodes(addresses, deadline);
+  if (status.ok() && large) status = group->ConnectNodes(options, deadline);
   if (!status.ok()) return status;
   if (group->sockets_ != nullptr && group->enough_cores_) group->sockets_->SetPatience(SocketPatienceFor(true));
   return group;
@@ -68,22 +68,45 @@ void GroupNodes::Divide() {
   drivers_ = MakeSubTransport(transport(), std::move(drivers));
 }
 
-absl::Status GroupNodes::ConnectNodes(absl::Span<const std::string> addresses, absl::Time deadline) {
+absl::Status GroupNodes::ConnectNodes(const GroupOptions& options, absl::Time deadline) {
   if (topology_.nodes == 1 || tuning_.between_nodes == Tuning::BetweenNodes::kMpi) return absl::OkStatus();
-  MeshOptions options;
-  options.identity = NodeIdentity();
-  options.addresses = ChosenOf(OwnAddresses(), addresses);
-  options.chosen = !addresses.empty();
-  options.rdma = HasRdmaDevice();
-  options.even_with_rdma = tuning_.between_nodes == Tuning::BetweenNodes::kSockets;
+  MeshOptions mesh_options;
+  mesh_options.identity = NodeIdentity();
+  mesh_options.addresses = ChosenOf(OwnAddresses(), options.addresses);
+  mesh_options.chosen = !options.addresses.empty();
   const bool two_level = topology_.shared_memory && topology_.largest_node > 1;
   absl::StatusOr<Mesh> mesh =
-      ConnectMesh(transport_, nodes_, CircleOf(transport_.rank(), nodes_, two_level), options, deadline);
+      ConnectMesh(transport_, nodes_, CircleOf(transport_.rank(), nodes_, two_level), mesh_options, deadline);
   if (!mesh.ok()) return mesh.status();
   why_no_sockets_ = mesh->why_not;
   if (!why_no_sockets_.empty()) return absl::OkStatus();
   sockets_ = MakeSocketTransport(transport_, std::move(mesh->connections));
+  if (tuning_.between_nodes == Tuning::BetweenNodes::kAuto) {
+    absl::Status status = ChooseCarrier(options.rdma_devices, deadline);
+    if (!status.ok()) return status;
+  }
   Divide();
+  return absl::OkStatus();
+}
+
+absl::Status GroupNodes::ChooseCarrier(const std::string& rdma_devices, absl::Time deadline) {
+  const absl::StatusOr<bool> none = OnAllRanks(transport_, !HasRdmaDevice(rdma_devices), deadline);
+  if (!none.ok() || *none) return none.status();
+  std::string why_mpi;
+  std::vector<int> firsts;
+  for (const std::vector<int>& ranks : nodes_.ranks_of_node) firsts.push_back(ranks.front());
+  if (local_->rank() == 0) {
+    const std::unique_ptr<Transport> by_mpi = MakeSubTransport(transport_, firsts);
+    const std::unique_ptr<Transport> by_sockets = MakeSubTransport(*sockets_, firsts);
+    absl::StatusOr<std::string> why = MeasureCarriers(*by_mpi, *by_sockets, measuring_memory_, deadline);
+    if (!why.ok()) return why.status();
+    why_mpi = *std::move(why);
+    measuring_memory_ = std::vector<char>();
+  }
+  absl::StatusOr<std::string> decision = ShareText(transport_, why_mpi, deadline);
+  if (!decision.ok()) return decision.status();
+  why_no_sockets_ = *std::move(decision);
+  if (!why_no_sockets_.empty()) sockets_ = nullptr;
   return absl::OkStatus();
 }
 

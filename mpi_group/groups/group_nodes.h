@@ -7,10 +7,10 @@
 //
 // The cost of the set-up, with n ranks on h nodes. Everything travels along binomial trees, over all ranks, the ranks
 // of a node, or the i-th ranks of all nodes (collectives/texts.h). A rank sends at most 16 ceil(log2 n) messages, and
-// at most 28 on average. On average it sends some 200 bytes, the tuning, 4 log2 n bytes about the nodes, and a record
-// of 21 bytes or more for each node to which it connects (sockets/socket_mesh.h). Rank 0 receives 8n bytes and sends
-// log2 n times as many as others. Where ranks lie neither in blocks nor round robin, each rank sends up to 16n bytes
-// more. No rank sends a message to each of the others.
+// at most 28 on average, and two more if the tuning leaves the carrier open. On average it sends some 200 bytes, the
+// tuning, 4 log2 n bytes about the nodes, and a record of 21 bytes or more for each node to which it connects
+// (sockets/socket_mesh.h). Rank 0 receives 8n bytes and sends log2 n times as many as others. Where ranks lie neither
+// in blocks nor round robin, each rank sends up to 16n bytes more. No rank sends a message to each of the others.
 
 #include <map>
 #include <memory>
@@ -19,8 +19,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "mpi_group/choose_algorithm.h"
+#include "mpi_group/group.h"
 #include "mpi_group/node/node_meeting.h"
 #include "mpi_group/node/peer_processes.h"
 #include "mpi_group/node/shared_arena.h"
@@ -33,13 +33,12 @@ namespace hooke {
 
 class GroupNodes {
  public:
-  // Makes this rank's part of the set-up. Collective. `identity` is NodeIdentity() or a name in its place. All ranks
-  // use rank 0's tuning. `transport` must outlive the object and is used only through it. If the ranks of some node
-  // cannot share memory, no rank uses shared memory, and why_not_shared() says why. If the tuning allows sockets
-  // between nodes but there are none, why_no_sockets() says why. `addresses` is GroupOptions::addresses.
-  static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const std::string& identity,
-                                                            const Tuning& tuning, absl::Time deadline,
-                                                            absl::Span<const std::string> addresses = {});
+  // Makes this rank's part of the set-up, until `deadline`. Collective. `transport` must outlive the
+  // object and is used only through it. If the ranks of some node cannot share memory, no rank uses shared memory, and
+  // why_not_shared() says why. If the tuning allows sockets between nodes but there are none, why_no_sockets() says
+  // why.
+  static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const GroupOptions& options,
+                                                            absl::Time deadline);
 
   const Topology& topology() const { return topology_; }
   const Tuning& tuning() const { return tuning_; }
@@ -86,7 +85,9 @@ class GroupNodes {
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
   // Connects the nodes by sockets if there are several, the tuning allows it, and nothing prevents it.
-  absl::Status ConnectNodes(absl::Span<const std::string> addresses, absl::Time deadline);
+  absl::Status ConnectNodes(const GroupOptions& options, absl::Time deadline);
+  // Gives the sockets up if a rank has an RDMA device and MPI turns out to be faster.
+  absl::Status ChooseCarrier(const std::string& rdma_devices, absl::Time deadline);
   // Makes the transports over some of the ranks.
   void Divide();
   // Tells the ranks of the node about each other's processes through the meeting, so that each sees when another
@@ -102,6 +103,7 @@ class GroupNodes {
   Tuning tuning_;
   std::string why_not_shared_;
   std::string why_no_sockets_;
+  std::vector<char> measuring_memory_;  // After an error it stays as long as the transport.
   std::unique_ptr<SharedMemory> memory_;
   PeerProcesses peers_;  // Has one process for each rank of the node, once the ranks know each other's processes.
   std::unique_ptr<NodeMeeting> meeting_;

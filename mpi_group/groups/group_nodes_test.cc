@@ -34,7 +34,9 @@ bool Oversubscribed(const std::vector<cpu_set_t>& masks) {
   std::vector<char> oversubscribed(n);
   RunRanks(n, [&](int rank) {
     ASSERT_EQ(sched_setaffinity(0, sizeof(masks[rank]), &masks[rank]), 0);
-    auto nodes = GroupNodes::Gather(*transports[rank], "node", Tuning(), SteadyNow() + absl::Seconds(30));
+    GroupOptions options;
+    options.node = "node";
+    auto nodes = GroupNodes::Gather(*transports[rank], options, SteadyNow() + absl::Seconds(30));
     ASSERT_TRUE(nodes.ok()) << nodes.status();
     ASSERT_TRUE((*nodes)->topology().shared_memory);
     oversubscribed[rank] = (*nodes)->topology().oversubscribed;

@@ -290,8 +290,7 @@ class TransportGroup : public Group {
     if (nodes_ != nullptr) return absl::OkStatus();
     calls_.Tell(*transport_, now);
     absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
-        GroupNodes::Gather(*transport_, options_.node.empty() ? NodeIdentity() : options_.node, options_.tuning,
-                           now + options_.deadline, options_.addresses);
+        GroupNodes::Gather(*transport_, options_, now + options_.deadline);
     if (!nodes.ok()) return nodes.status();
     nodes_ = *std::move(nodes);
     if (!nodes_->why_not_shared().empty()) Warn("memory that a node's ranks share", nodes_->why_not_shared());

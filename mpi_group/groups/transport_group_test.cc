@@ -201,13 +201,14 @@ INSTANTIATE_TEST_SUITE_P(All, RingBetweenNodesTest, testing::ValuesIn(AllNodesCa
 TEST(GroupTuningTest, RankZerosCounts) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
-    Tuning tuning;
+    GroupOptions options;
+    options.node = "node";
     TuningRule rule;
     rule.algorithm = rank == 0 ? Algorithm::kRing : Algorithm::kReference;
-    tuning.rules = {rule};
-    tuning.slot_bytes = rank == 0 ? 8192 : 4096;
+    options.tuning.rules = {rule};
+    options.tuning.slot_bytes = rank == 0 ? 8192 : 4096;
     const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
-        GroupNodes::Gather(*transports[rank], "node", tuning, absl::Now() + absl::Seconds(20));
+        GroupNodes::Gather(*transports[rank], options, absl::Now() + absl::Seconds(20));
     ASSERT_EQ(nodes.status(), absl::OkStatus());
     EXPECT_EQ((*nodes)->tuning().rules[0].algorithm, Algorithm::kRing);
     EXPECT_EQ((*nodes)->tuning().slot_bytes, 8192);

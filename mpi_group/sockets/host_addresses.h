@@ -84,7 +84,7 @@ SocketAddress ToSocketAddress(const HostAddress& address, uint16_t port);
 
 // True if this machine has an active RDMA device (InfiniBand, RoCE and the like): MPI libraries use it to reach other
 // nodes, bypassing TCP. `folder` is the kernel's list of such devices.
-bool HasRdmaDevice(const std::string& folder = "/sys/class/infiniband");
+bool HasRdmaDevice(const std::string& folder);
 
 }  // namespace hooke
 

@@ -41,12 +41,8 @@ GroupToken NewToken() {
 }
 
 // Why this rank cannot be part of a mesh; empty if it can.
-std::string Objection(int rank, const absl::Status& listens, const Opening& opening, size_t connections,
-                      const MeshOptions& options) {
+std::string Objection(int rank, const absl::Status& listens, const Opening& opening, size_t connections) {
   if (!listens.ok()) return absl::StrCat("rank ", rank, " cannot listen on a TCP port: ", listens.message());
-  if (options.rdma && !options.even_with_rdma) {
-    return absl::StrCat("rank ", rank, " has an RDMA device, which MPI knows how to use");
-  }
   // Without a secret token anybody could connect, so no rank reveals its port.
   if (opening.token == GroupToken{}) return "rank 0 has no random numbers for a token";
   const absl::Status room = MakeRoomForFiles(connections + kOtherFiles);
@@ -118,7 +114,7 @@ absl::StatusOr<Mesh> ConnectMesh(Transport& transport, const Nodes& nodes, const
   if (!one_host.ok()) return one_host.status();
   absl::StatusOr<Listener> listener = *one_host ? ListenOnLoopback() : ListenAnywhere();
   absl::StatusOr<std::string> why_not =
-      FirstObjection(transport, Objection(rank, listener.status(), opening, circle.size(), options), deadline);
+      FirstObjection(transport, Objection(rank, listener.status(), opening, circle.size()), deadline);
   if (!why_not.ok()) return why_not.status();
   Mesh mesh;
   mesh.why_not = *why_not;

@@ -40,9 +40,6 @@ struct MeshOptions {
   std::string identity;                // NodeIdentity(). Ranks with equal ones connect by loopback.
   std::vector<HostAddress> addresses;  // OwnAddresses(), or some of them.
   bool chosen = false;                 // A person has chosen these addresses.
-  bool rdma = false;                   // HasRdmaDevice(). If any rank has one, no connections are made.
-  // Makes connections even if a rank has an RDMA device. The same on all ranks.
-  bool even_with_rdma = false;
   // The time allowed for connecting; at most half of the time until the deadline is taken. If a rank cannot be reached,
   // the others wait this long before they go on without sockets.
   absl::Duration patience = absl::Seconds(10);

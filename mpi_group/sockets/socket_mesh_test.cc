@@ -144,18 +144,6 @@ TEST(SocketMeshTest, LimitOfOpenFiles) {
   EXPECT_EXIT(ConnectWithLimits(40, 50), testing::ExitedWithCode(0), why + ", " + why + ", 40");
 }
 
-// If a rank has an RDMA device, no rank is connected and all say why, unless the options ask for sockets anyway.
-TEST(SocketMeshTest, RdmaDeviceIsLeftToMpi) {
-  std::vector<MeshOptions> options(3, OnThisHost());
-  options[1].rdma = true;
-  for (const Mesh& mesh : Connect({0, 1, 2}, options)) {
-    EXPECT_EQ(mesh.why_not, "rank 1 has an RDMA device, which MPI knows how to use");
-    EXPECT_TRUE(mesh.connections.empty());
-  }
-  for (MeshOptions& each : options) each.even_with_rdma = true;
-  for (const Mesh& mesh : Connect({0, 1, 2}, options)) EXPECT_EQ(mesh.why_not, "");
-}
-
 // If a rank cannot be reached, all ranks go on without sockets, and say why. The ranks that tried to connect to it name
 // it.
 TEST(SocketMeshTest, UnreachableRank) {

@@ -62,7 +62,7 @@ absl::StatusOr<Topology> TopologyOf(MpiSession& session) {
   absl::StatusOr<std::unique_ptr<Transport>> transport = MakeMpiTransport(session, options);
   if (!transport.ok()) return transport.status();
   const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
-      GroupNodes::Gather(**transport, NodeIdentity(), Tuning(), SteadyNow() + kMeetingTime);
+      GroupNodes::Gather(**transport, GroupOptions(), SteadyNow() + kMeetingTime);
   if (!nodes.ok()) return nodes.status();
   return (*nodes)->topology();
 }
