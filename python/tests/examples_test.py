@@ -27,6 +27,8 @@ EXAMPLES = {
     "small_gpt": ["--letters=400", "--width=16", "--features=16", "--layers=1"],
     "resnet_cifar": ["--samples=128", "--epochs=2", "--blocks=1"],
     "amp_accumulate": ["--samples=256", "--epochs=2"],
+    "gpt2": ["--samples=24", "--batch=4", "--width=16", "--tokens=50", "--features=16", "--heads=2", "--layers=1", "--unmeasured=2"],
+    "resnet50": ["--steps=4", "--batch=2", "--size=32", "--blocks", "1", "1", "1", "1", "--unmeasured=1"],
 }
 # Example -> what it gives to job.state(), so that a restarted group goes on with it.
 KEPT = {"amp_accumulate": ["scaler"]}
