@@ -10,20 +10,27 @@ package(default_visibility = ["//visibility:public"])
 exports_files(["nvcc"])
 
 cc_library(
-    name = "runtime",
+    name = "headers",
     hdrs = glob(["include/**"]),
     includes = ["include"],
+)
+
+cc_library(
+    name = "runtime",
+    deps = [":headers"],
     linkopts = ["-L{lib}", "-lcudart_static", "-ldl", "-lrt", "-lpthread"],
 )
 """
 
+# Programs load NCCL when they need it (mpi_group/cuda/nccl_calls.h), so that they start without it. They look for it in
+# their rpath, too.
 _NCCL = """
 cc_library(
     name = "nccl",
     hdrs = glob(["nccl/**"]),
     includes = ["nccl"],
-    linkopts = ["-L{home}/lib64", "-L{home}/lib", "-Wl,-rpath,{home}/lib64", "-Wl,-rpath,{home}/lib", "-lnccl"],
-    deps = [":runtime"],
+    linkopts = ["-Wl,-rpath,{home}/lib64", "-Wl,-rpath,{home}/lib", "-ldl"],
+    deps = [":headers"],
 )
 """
 
@@ -47,9 +54,10 @@ package(default_visibility = ["//visibility:public"])
     cmd = "echo $$(cat $<): install the CUDA Toolkit, or build without --config=cuda >&2; exit 1",
 ) for name, out in [("no_nvcc", "nvcc"), ("no_cuda_toolkit", "no_cuda_toolkit.cc")]]
 
-cc_library(name = "runtime", srcs = [":no_cuda_toolkit"])
-
-cc_library(name = "nccl", srcs = [":no_cuda_toolkit"])
+[cc_library(
+    name = name,
+    srcs = [":no_cuda_toolkit"],
+) for name in ["headers", "runtime", "nccl"]]
 """
 
 def _find(ctx):

@@ -22,6 +22,7 @@
 #include "flags/command_line.h"
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_memory.h"
+#include "mpi_group/cuda/nccl_calls.h"
 #include "mpi_group/cuda/nccl_group.h"
 #include "mpi_group/cuda/staged_group.h"
 #include "mpi_group/groups/mpi_group.h"
@@ -115,7 +116,13 @@ absl::Status RunSize(uint64_t bytes, Group& staged, Group* nccl, const MpiSessio
   return absl::OkStatus();
 }
 
-absl::Status RunAll(MpiSession& session, const std::vector<uint64_t>& sizes, const std::string& json_file) {
+struct BenchmarkOptions {
+  std::vector<uint64_t> sizes = {4, 1 << 14, 1 << 16, 1 << 20, 6650000, 1 << 24, 1 << 26};
+  std::string json_file;
+  std::string nccl_library = "libnccl.so.2";
+};
+
+absl::Status RunAll(MpiSession& session, const BenchmarkOptions& benchmark) {
   int devices = 0;
   absl::Status status = CudaStatus(cudaGetDeviceCount(&devices), "this benchmark needs a GPU: cudaGetDeviceCount");
   if (!status.ok()) return status;
@@ -132,17 +139,19 @@ absl::Status RunAll(MpiSession& session, const std::vector<uint64_t>& sizes, con
   if (devices >= session.size()) {
     NcclGroupOptions nccl_options;
     nccl_options.device = options.device;
-    auto made = MakeNcclGroup(**control, nccl_options);
+    const auto calls = LoadNccl(benchmark.nccl_library);
+    if (!calls.ok()) return calls.status();
+    auto made = MakeNcclGroup(**control, *calls, nccl_options);
     if (!made.ok()) return made.status();
     nccl = *std::move(made);
   }
   std::ofstream json;
   if (session.rank() == 0) {
-    if (!json_file.empty()) json.open(json_file);
+    if (!benchmark.json_file.empty()) json.open(benchmark.json_file);
     std::cout << absl::StrFormat("%d ranks, %d devices\n%10s  %-8s %12s %12s %8s\n", session.size(), devices, "bytes",
                                  "impl", "median us", "p99 us", "GB/s");
   }
-  for (uint64_t bytes : sizes) {
+  for (uint64_t bytes : benchmark.sizes) {
     status =
         RunSize(bytes / sizeof(float) * sizeof(float), **staged, nccl.get(), session, json.is_open() ? &json : nullptr);
     if (!status.ok()) return status;
@@ -156,17 +165,17 @@ absl::Status RunAll(MpiSession& session, const std::vector<uint64_t>& sizes, con
 int main(int argc, char** argv) try {
   hooke::Command command("cuda_benchmark",
                          "All-reduce of device memory: staged over MPI, through the host, NCCL. Run it under mpirun.");
-  std::string json;
-  std::vector<uint64_t> sizes = {4, 1 << 14, 1 << 16, 1 << 20, 6650000, 1 << 24, 1 << 26};
-  command.Add("--json", json, "Also write one JSON object per line to this file");
-  command.Add("--bytes", sizes, "Sizes to measure").Range(uint64_t{4}, uint64_t{1} << 32);
+  hooke::BenchmarkOptions options;
+  command.Add("--json", options.json_file, "Also write one JSON object per line to this file");
+  command.Add("--nccl", options.nccl_library, "The NCCL library: a path, or a name that the system looks for");
+  command.Add("--bytes", options.sizes, "Sizes to measure").Range(uint64_t{4}, uint64_t{1} << 32);
   if (const hooke::Parsed parsed = command.Parse(argc, argv); !parsed.ok()) return parsed.Print();
   const auto session = hooke::MpiSession::Start();
   if (!session.ok()) {
     std::cerr << session.status() << "\n";
     return 1;
   }
-  absl::Status status = hooke::RunAll(**session, sizes, json);
+  absl::Status status = hooke::RunAll(**session, options);
   if (status.ok()) status = (*session)->Finish();
   if (status.ok()) return 0;
   std::cerr << status << "\n";

@@ -15,6 +15,7 @@
 #include "mpi_group/call.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/device_reduce.h"
+#include "mpi_group/cuda/nccl_calls.h"
 #include "mpi_group/cuda/nccl_group.h"
 #include "mpi_group/cuda/staged_group.h"
 #include "mpi_group/groups/in_process_group.h"
@@ -332,8 +333,10 @@ TEST_F(CudaTest, AllocationFailsTheGroup) {
     EXPECT_FALSE(group.Barrier().ok());
     EXPECT_LT(SteadyNow() - start, absl::Seconds(30));
   });
+  const auto calls = LoadNccl();
+  ASSERT_TRUE(calls.ok()) << calls.status();
   auto control = MakeInProcessGroups(1);
-  const auto nccl = MakeNcclGroup(*control[0], NcclGroupOptions());
+  const auto nccl = MakeNcclGroup(*control[0], *calls, NcclGroupOptions());
   ASSERT_TRUE(nccl.ok()) << nccl.status();
   EXPECT_EQ((*nccl)->AllocateShared(kTooMuch).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ((*nccl)->Barrier().code(), absl::StatusCode::kResourceExhausted);
@@ -341,8 +344,10 @@ TEST_F(CudaTest, AllocationFailsTheGroup) {
 
 // A NCCL group of one rank on one device, because more ranks need more devices.
 TEST_F(CudaTest, NcclGroupOfOne) {
+  const auto calls = LoadNccl();
+  ASSERT_TRUE(calls.ok()) << calls.status();
   auto control = MakeInProcessGroups(1);
-  auto group = MakeNcclGroup(*control[0], NcclGroupOptions());
+  auto group = MakeNcclGroup(*control[0], *calls, NcclGroupOptions());
   ASSERT_TRUE(group.ok()) << group.status();
   const auto memory = (*group)->AllocateShared(4000);
   ASSERT_TRUE(memory.ok()) << memory.status();

@@ -1,7 +1,6 @@
 #include "mpi_group/cuda/nccl_group.h"
 
 #include <cuda_runtime_api.h>
-#include <nccl.h>
 #include <sched.h>
 
 #include <cstring>
@@ -15,17 +14,11 @@
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_memory.h"
+#include "mpi_group/cuda/nccl_calls.h"
 #include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
-
-// Converts a code of NCCL. ncclInProgress counts as OK: the group's communicators are non-blocking, and the group waits
-// for their work with a deadline.
-absl::Status NcclStatus(ncclResult_t code, absl::string_view what) {
-  if (code == ncclSuccess || code == ncclInProgress) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(what, ": ", ncclGetErrorString(code)));
-}
 
 ncclDataType_t NcclType(DataType type) {
   switch (type) {
@@ -55,20 +48,21 @@ ncclRedOp_t NcclOp(ReduceOp op) {
 // A Group over one communicator of NCCL, in which ranks have the numbers that they have in `control`.
 class NcclGroup : public Group {
  public:
-  NcclGroup(Group& control, const NcclGroupOptions& options) : control_(control), options_(options) {}
+  NcclGroup(Group& control, const NcclCalls& nccl, const NcclGroupOptions& options)
+      : control_(control), nccl_(nccl), options_(options) {}
 
   // Aborts the communicator of a failed group, because destroying it would wait for the other ranks.
   ~NcclGroup() override {
     if (communicator_ == nullptr) return;
     cudaSetDevice(options_.device);
     if (failure_.ok()) {
-      ncclCommFinalize(communicator_);
+      nccl_.comm_finalize(communicator_);
       if (AwaitCommunicator(SteadyNow() + options_.deadline).ok()) {
-        ncclCommDestroy(communicator_);
+        nccl_.comm_destroy(communicator_);
         return;
       }
     }
-    ncclCommAbort(communicator_);
+    nccl_.comm_abort(communicator_);
   }
 
   absl::Status Start() {
@@ -76,7 +70,7 @@ class NcclGroup : public Group {
     absl::Status status = CudaStatus(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
     if (!status.ok()) return absl::FailedPreconditionError(status.message());
     ncclUniqueId id = {};
-    if (rank() == 0) status = NcclStatus(ncclGetUniqueId(&id), "ncclGetUniqueId");
+    if (rank() == 0) status = Checked(nccl_.get_unique_id(&id), "ncclGetUniqueId");
     int32_t words[sizeof(id.internal) / sizeof(int32_t)];
     std::memcpy(words, id.internal, sizeof(words));
     // Broadcast even if rank 0 has an error: then all ranks get an unusable id and fail too, rather than wait.
@@ -87,7 +81,7 @@ class NcclGroup : public Group {
     if (!status.ok()) return Fail(status);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    status = NcclStatus(ncclCommInitRankConfig(&communicator_, size(), id, rank(), &config), "ncclCommInitRank");
+    status = Checked(nccl_.comm_init_rank_config(&communicator_, size(), id, rank(), &config), "ncclCommInitRank");
     if (status.ok()) status = AwaitCommunicator(SteadyNow() + options_.deadline);
     return status.ok() ? status : Fail(status);
   }
@@ -101,9 +95,9 @@ class NcclGroup : public Group {
         [&] {
           absl::Status status;
           for (absl::Span<char> piece : values.pieces()) {
-            status.Update(NcclStatus(ncclAllReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
+            status.Update(Checked(nccl_.all_reduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
                                                    NcclType(values.type()), NcclOp(op), communicator_, stream_.get()),
-                                     "ncclAllReduce"));
+                                  "ncclAllReduce"));
           }
           return status;
         },
@@ -159,9 +153,9 @@ class NcclGroup : public Group {
     const TensorList token(DataType::kFloat32, absl::MakeSpan(token_.get(), sizeof(float)));
     return Run(token,
                [&] {
-                 return NcclStatus(
-                     ncclAllReduce(token_.get(), token_.get(), 1, ncclFloat32, ncclSum, communicator_, stream_.get()),
-                     "ncclAllReduce");
+                 return Checked(nccl_.all_reduce(token_.get(), token_.get(), 1, ncclFloat32, ncclSum, communicator_,
+                                                 stream_.get()),
+                                "ncclAllReduce");
                },
                ReduceOp::kSum, {});
   }
@@ -202,12 +196,14 @@ class NcclGroup : public Group {
     return absl::OkStatus();
   }
 
+  absl::Status Checked(ncclResult_t code, absl::string_view what) const { return NcclStatus(nccl_, code, what); }
+
   // Waits until NCCL has completed its work on the communicator.
   absl::Status AwaitCommunicator(absl::Time deadline) {
     while (true) {
       ncclResult_t state = ncclSuccess;
-      absl::Status status = NcclStatus(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError");
-      status.Update(NcclStatus(state, "NCCL"));
+      absl::Status status = Checked(nccl_.comm_get_async_error(communicator_, &state), "ncclCommGetAsyncError");
+      status.Update(Checked(state, "NCCL"));
       if (!status.ok() || state == ncclSuccess) return status;
       if (SteadyNow() >= deadline) {
         return absl::DeadlineExceededError("waited for the other ranks' communicators until the deadline");
@@ -223,9 +219,9 @@ class NcclGroup : public Group {
     absl::Status status = kinds_.CheckOnDevice(values, options_.device);
     if (!status.ok()) return Refuse(status);
     const absl::Time deadline = SteadyNow() + options_.deadline;
-    status = NcclStatus(ncclGroupStart(), "ncclGroupStart");
+    status = Checked(nccl_.group_start(), "ncclGroupStart");
     status.Update(enqueue());
-    status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd"));
+    status.Update(Checked(nccl_.group_end(), "ncclGroupEnd"));
     if (status.ok()) status = AwaitCommunicator(deadline);
     if (status.ok() && op == ReduceOp::kMean) {
       cudaSetDevice(options_.device);
@@ -238,8 +234,8 @@ class NcclGroup : public Group {
   absl::Status Finish(absl::Time deadline) {
     return AwaitStream(stream_.get(), deadline, [&] {
       ncclResult_t state = ncclSuccess;
-      absl::Status status = NcclStatus(ncclCommGetAsyncError(communicator_, &state), "ncclCommGetAsyncError");
-      status.Update(NcclStatus(state, "NCCL"));
+      absl::Status status = Checked(nccl_.comm_get_async_error(communicator_, &state), "ncclCommGetAsyncError");
+      status.Update(Checked(state, "NCCL"));
       return status;
     });
   }
@@ -247,9 +243,9 @@ class NcclGroup : public Group {
   absl::Status ReducePieces(const TensorList& values, ReduceOp op, int root) {
     absl::Status status;
     for (absl::Span<char> piece : values.pieces()) {
-      status.Update(NcclStatus(ncclReduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
-                                          NcclType(values.type()), NcclOp(op), root, communicator_, stream_.get()),
-                               "ncclReduce"));
+      status.Update(Checked(nccl_.reduce(piece.data(), piece.data(), piece.size() / SizeOf(values.type()),
+                                         NcclType(values.type()), NcclOp(op), root, communicator_, stream_.get()),
+                            "ncclReduce"));
     }
     return status;
   }
@@ -257,8 +253,8 @@ class NcclGroup : public Group {
   absl::Status BroadcastPieces(const TensorList& values, int root) {
     absl::Status status;
     for (absl::Span<char> piece : values.pieces()) {
-      status.Update(NcclStatus(
-          ncclBroadcast(piece.data(), piece.data(), piece.size(), ncclInt8, root, communicator_, stream_.get()),
+      status.Update(Checked(
+          nccl_.broadcast(piece.data(), piece.data(), piece.size(), ncclInt8, root, communicator_, stream_.get()),
           "ncclBroadcast"));
     }
     return status;
@@ -282,6 +278,7 @@ class NcclGroup : public Group {
   }
 
   Group& control_;
+  const NcclCalls nccl_;
   NcclGroupOptions options_;
   ncclComm_t communicator_ = nullptr;
   Stream stream_;
@@ -293,8 +290,9 @@ class NcclGroup : public Group {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Group>> MakeNcclGroup(Group& control, const NcclGroupOptions& options) {
-  auto group = std::make_unique<NcclGroup>(control, options);
+absl::StatusOr<std::unique_ptr<Group>> MakeNcclGroup(Group& control, const NcclCalls& nccl,
+                                                     const NcclGroupOptions& options) {
+  auto group = std::make_unique<NcclGroup>(control, nccl, options);
   absl::Status status = group->Start();
   if (!status.ok()) return status;
   return group;

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "mpi_group/cuda/nccl_calls.h"
 #include "mpi_group/group.h"
 
 namespace hooke {
@@ -24,12 +25,13 @@ struct NcclGroupOptions {
 };
 
 // Makes a group of the ranks of `control`. Collective. `control` brings the ranks together and carries a few bytes; it
-// must outlive the result. FAILED_PRECONDITION: no such device. DEADLINE_EXCEEDED: not all ranks came. INTERNAL: an
-// error of CUDA or NCCL.
+// must outlive the result. `nccl` comes from LoadNccl(). FAILED_PRECONDITION: no such device. DEADLINE_EXCEEDED: not
+// all ranks came. INTERNAL: an error of CUDA or NCCL.
 //
 // Lists lie in the device's memory and have the same pieces on all ranks, because each piece is a call of NCCL.
 // AllocateShared gives device memory.
-absl::StatusOr<std::unique_ptr<Group>> MakeNcclGroup(Group& control, const NcclGroupOptions& options);
+absl::StatusOr<std::unique_ptr<Group>> MakeNcclGroup(Group& control, const NcclCalls& nccl,
+                                                     const NcclGroupOptions& options);
 
 }  // namespace hooke
 
