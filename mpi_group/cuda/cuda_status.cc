@@ -1,10 +1,8 @@
 #include "mpi_group/cuda/cuda_status.h"
 
-#include <sched.h>
-
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "mpi_group/transport/steady_clock.h"
+#include "mpi_group/cuda/polling.h"
 
 namespace hooke {
 
@@ -14,22 +12,26 @@ absl::Status CudaStatus(cudaError_t code, absl::string_view what) {
   return code == cudaErrorMemoryAllocation ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
+namespace {
+
+// Turns what CUDA says of a stream or an event into whether it is done.
+absl::StatusOr<bool> IsDone(cudaError_t code) {
+  if (code == cudaErrorNotReady) return false;
+  absl::Status status = CudaStatus(code, "work on the device");
+  if (!status.ok()) return status;
+  return true;
+}
+
+}  // namespace
+
 absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::function<absl::Status()>& healthy) {
-  const absl::Time start = SteadyNow();
-  while (true) {
-    const cudaError_t code = cudaStreamQuery(stream);
-    if (code != cudaErrorNotReady) return CudaStatus(code, "work on the device");
-    absl::Status status = healthy();
-    if (!status.ok()) return status;
-    const absl::Time now = SteadyNow();
-    if (now >= deadline) return absl::DeadlineExceededError("waited for the device until the deadline");
-    // Longer waits must not occupy a core.
-    if (now - start > absl::Milliseconds(5)) {
-      absl::SleepFor(absl::Microseconds(50));
-    } else {
-      sched_yield();
-    }
-  }
+  return PollUntil(
+      deadline, "the device", [&] { return IsDone(cudaStreamQuery(stream)); }, healthy);
+}
+
+absl::Status AwaitEvent(cudaEvent_t event, absl::Time deadline) {
+  return PollUntil(
+      deadline, "the device", [&] { return IsDone(cudaEventQuery(event)); }, [] { return absl::OkStatus(); });
 }
 
 }  // namespace hooke

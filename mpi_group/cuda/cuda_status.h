@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_CUDA_STATUS_H_
 #define HOOKE_MPI_GROUP_CUDA_CUDA_STATUS_H_
 
-// Turns CUDA's error codes into absl::Status, and waits for streams with a deadline.
+// Turns CUDA's error codes into absl::Status, and waits for streams and events with a deadline.
 
 #include <cuda_runtime_api.h>
 
@@ -17,9 +17,13 @@ namespace hooke {
 // CUDA's own.
 absl::Status CudaStatus(cudaError_t code, absl::string_view what);
 
-// Waits until all work given to the stream so far is done. It polls, and calls `healthy` meanwhile, whose first error
-// ends the wait. Errors: DEADLINE_EXCEEDED, the error of `healthy`, or an error of the stream's work.
+// Waits until all work given to the stream so far is done. It polls (polling.h), and calls `healthy` meanwhile, whose
+// first error ends the wait. Errors: DEADLINE_EXCEEDED, the error of `healthy`, or an error of the stream's work.
 absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::function<absl::Status()>& healthy);
+
+// Waits until the event has happened that was recorded last, if any. Errors: DEADLINE_EXCEEDED, or an error of the
+// stream's work.
+absl::Status AwaitEvent(cudaEvent_t event, absl::Time deadline);
 
 }  // namespace hooke
 

@@ -1,7 +1,6 @@
 #include "mpi_group/cuda/nccl_group.h"
 
 #include <cuda_runtime_api.h>
-#include <sched.h>
 
 #include <cstring>
 #include <functional>
@@ -15,6 +14,7 @@
 #include "mpi_group/cuda/device_mean.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/nccl_calls.h"
+#include "mpi_group/cuda/polling.h"
 #include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
@@ -200,16 +200,24 @@ class NcclGroup : public Group {
 
   // Waits until NCCL has completed its work on the communicator.
   absl::Status AwaitCommunicator(absl::Time deadline) {
-    while (true) {
-      ncclResult_t state = ncclSuccess;
-      absl::Status status = Checked(nccl_.comm_get_async_error(communicator_, &state), "ncclCommGetAsyncError");
-      status.Update(Checked(state, "NCCL"));
-      if (!status.ok() || state == ncclSuccess) return status;
-      if (SteadyNow() >= deadline) {
-        return absl::DeadlineExceededError("waited for the other ranks' communicators until the deadline");
-      }
-      sched_yield();
-    }
+    return PollUntil(
+        deadline, "the other ranks' communicators",
+        [&]() -> absl::StatusOr<bool> {
+          const absl::StatusOr<ncclResult_t> state = State();
+          if (!state.ok()) return state.status();
+          return *state == ncclSuccess;
+        },
+        [] { return absl::OkStatus(); });
+  }
+
+  // What the communicator is doing: ncclSuccess or ncclInProgress. An error that has happened in it is returned as
+  // such.
+  absl::StatusOr<ncclResult_t> State() {
+    ncclResult_t state = ncclSuccess;
+    absl::Status status = Checked(nccl_.comm_get_async_error(communicator_, &state), "ncclCommGetAsyncError");
+    status.Update(Checked(state, "NCCL"));
+    if (!status.ok()) return status;
+    return state;
   }
 
   // Enqueues a collective and waits for it. For kMean, `reduced` is the range of values that this rank has to divide.
@@ -232,12 +240,7 @@ class NcclGroup : public Group {
   }
 
   absl::Status Finish(absl::Time deadline) {
-    return AwaitStream(stream_.get(), deadline, [&] {
-      ncclResult_t state = ncclSuccess;
-      absl::Status status = Checked(nccl_.comm_get_async_error(communicator_, &state), "ncclCommGetAsyncError");
-      status.Update(Checked(state, "NCCL"));
-      return status;
-    });
+    return AwaitStream(stream_.get(), deadline, [&] { return State().status(); });
   }
 
   absl::Status ReducePieces(const TensorList& values, ReduceOp op, int root) {

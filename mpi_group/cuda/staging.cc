@@ -1,12 +1,9 @@
 #include "mpi_group/cuda/staging.h"
 
-#include <sched.h>
-
 #include <utility>
 
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_reduce.h"
-#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 
@@ -48,14 +45,14 @@ absl::Status Staging::StartOutgoing(uint64_t index, const TensorList& values) {
 
 absl::StatusOr<absl::Span<const char>> Staging::AwaitOutgoing(uint64_t index, absl::Time deadline) {
   const Slot& slot = SlotOf(index);
-  absl::Status status = AwaitEvent(slot.sent, deadline);
+  absl::Status status = AwaitEvent(slot.sent.get(), deadline);
   if (!status.ok()) return status;
   return absl::MakeConstSpan(slot.outgoing.get(), slot.outgoing_bytes);
 }
 
 absl::StatusOr<absl::Span<char>> Staging::IncomingRoom(uint64_t index, uint64_t bytes, absl::Time deadline) {
   const Slot& slot = SlotOf(index);
-  absl::Status status = AwaitEvent(slot.used, deadline);
+  absl::Status status = AwaitEvent(slot.used.get(), deadline);
   if (!status.ok()) return status;
   return absl::MakeSpan(slot.incoming.get(), bytes);
 }
@@ -99,16 +96,6 @@ absl::Status Staging::StartReducing(uint64_t index, const TensorList& values, co
 
 absl::Status Staging::AwaitAll(absl::Time deadline) {
   return AwaitStream(stream_.get(), deadline, [] { return absl::OkStatus(); });
-}
-
-// Polls without naps, because copies take only microseconds to a millisecond.
-absl::Status Staging::AwaitEvent(const Event& event, absl::Time deadline) {
-  while (true) {
-    const cudaError_t code = cudaEventQuery(event.get());
-    if (code != cudaErrorNotReady) return CudaStatus(code, "work on the device");
-    if (SteadyNow() >= deadline) return absl::DeadlineExceededError("waited for the device until the deadline");
-    sched_yield();
-  }
 }
 
 }  // namespace hooke

@@ -56,7 +56,6 @@ class Staging {
   };
 
   Slot& SlotOf(uint64_t index) { return slots_[index % kSlots]; }
-  static absl::Status AwaitEvent(const Event& event, absl::Time deadline);
 
   std::array<Slot, kSlots> slots_;
   Stream stream_;
