@@ -39,12 +39,20 @@ struct Rival {
   AllReduce all_reduce;  // Sums the vector in place.
 };
 
+// Returns when the copy is done. cudaMemcpy alone may return while a copy from ordinary host memory is under way, so a
+// collective would start before its values are there, or a measured time would end too early.
+absl::Status CopyToDevice(const float* from, absl::Span<char> to) {
+  absl::Status status =
+      CudaStatus(cudaMemcpy(to.data(), from, to.size(), cudaMemcpyHostToDevice), "copy to the device");
+  status.Update(CudaStatus(cudaStreamSynchronize(nullptr), "copy to the device"));
+  return status;
+}
+
 // Checks one rival: fills the vector, sums it, and compares on the host. The vector is left zeroed.
 absl::Status Check(const Rival& rival, absl::Span<char> vector, int rank, int ranks) {
   std::vector<float> values(vector.size() / sizeof(float));
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(rank + i % 100);
-  absl::Status status =
-      CudaStatus(cudaMemcpy(vector.data(), values.data(), vector.size(), cudaMemcpyHostToDevice), "cudaMemcpy");
+  absl::Status status = CopyToDevice(values.data(), vector);
   status.Update(rival.all_reduce());
   status.Update(
       CudaStatus(cudaMemcpy(values.data(), vector.data(), vector.size(), cudaMemcpyDeviceToHost), "cudaMemcpy"));
@@ -53,7 +61,7 @@ absl::Status Check(const Rival& rival, absl::Span<char> vector, int rank, int ra
     const int expected = ranks * (ranks - 1) / 2 + ranks * static_cast<int>(i % 100);
     if (values[i] != static_cast<float>(expected)) return absl::InternalError(rival.name + " gives a wrong sum");
   }
-  return CudaStatus(cudaMemset(vector.data(), 0, vector.size()), "cudaMemset");
+  return ZeroDeviceMemory(vector.data(), vector.size());
 }
 
 // Returns, per rival, the microseconds of each call on its slowest rank, sorted.
@@ -86,7 +94,7 @@ absl::Status RunSize(uint64_t bytes, Group& staged, Group* nccl, const MpiSessio
          absl::Status status =
              CudaStatus(cudaMemcpy(host.data(), vector->data(), bytes, cudaMemcpyDeviceToHost), "copy");
          MPI_Allreduce(MPI_IN_PLACE, host.data(), static_cast<int>(host.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-         status.Update(CudaStatus(cudaMemcpy(vector->data(), host.data(), bytes, cudaMemcpyHostToDevice), "copy"));
+         status.Update(CopyToDevice(host.data(), *vector));
          return status;
        }}};
   if (nccl != nullptr) rivals.push_back({"nccl", [&] { return nccl->AllReduce(list, ReduceOp::kSum); }});
@@ -133,15 +141,16 @@ absl::Status RunAll(MpiSession& session, const BenchmarkOptions& benchmark) {
   if (!transport.ok()) return transport.status();
   StagedGroupOptions options;
   options.device = session.rank() % devices;
+  // The benchmark's own copies go to this device, too.
+  status = CudaStatus(cudaSetDevice(options.device), "cudaSetDevice");
+  if (!status.ok()) return status;
   auto staged = MakeStagedGroup(*std::move(transport), options);
   if (!staged.ok()) return staged.status();
   std::unique_ptr<Group> nccl;
   if (devices >= session.size()) {
     NcclGroupOptions nccl_options;
     nccl_options.device = options.device;
-    const auto calls = LoadNccl(benchmark.nccl_library);
-    if (!calls.ok()) return calls.status();
-    auto made = MakeNcclGroup(**control, *calls, nccl_options);
+    auto made = MakeNcclGroup(**control, LoadNccl(benchmark.nccl_library), nccl_options);
     if (!made.ok()) return made.status();
     nccl = *std::move(made);
   }

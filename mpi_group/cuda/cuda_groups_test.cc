@@ -61,10 +61,13 @@ std::vector<char> Numbers(DataType type, uint64_t values, uint64_t seed) {
   return bytes;
 }
 
-DeviceMemory ToDevice(const std::vector<char>& bytes) {
-  auto memory = AllocateDeviceMemory(bytes.size() + 64);
+// Puts bytes into new device memory, `offset` bytes from its beginning. A copy from ordinary host memory may still be
+// under way when cudaMemcpy returns, so it waits for the stream of the copy.
+DeviceMemory ToDevice(const std::vector<char>& bytes, uint64_t offset = 0) {
+  auto memory = AllocateDeviceMemory(offset + bytes.size() + 64);
   EXPECT_TRUE(memory.ok()) << memory.status();
-  EXPECT_EQ(cudaMemcpy(memory->get(), bytes.data(), bytes.size(), cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaMemcpy(memory->get() + offset, bytes.data(), bytes.size(), cudaMemcpyHostToDevice), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
   return *std::move(memory);
 }
 
@@ -126,57 +129,71 @@ std::string Name(DataType type, ReduceOp op, int n, uint64_t values) {
          std::to_string(values);
 }
 
-// The kernel's result is bitwise that of the host's reduction, for all types and operations, in place.
+// Reduces three vectors on the device into the first two of them, and compares with the host's reduction. The vectors
+// begin `shift` values behind an address that is a multiple of 16 bytes.
+void CheckKernel(DataType type, ReduceOp op, uint64_t values, uint64_t shift) {
+  SCOPED_TRACE(Name(type, op, 3, values) + " from " + std::to_string(shift));
+  const uint64_t offset = shift * SizeOf(type);
+  std::vector<DeviceMemory> memory;
+  DeviceReduction what;
+  what.type = type;
+  what.op = op;
+  what.mean_of = 3;
+  what.values = values;
+  what.sources = 3;
+  what.destinations = 2;
+  for (int i = 0; i < 3; ++i) {
+    memory.push_back(ToDevice(Numbers(type, values, i), offset));
+    what.source[i] = memory[i].get() + offset;
+    if (i < 2) what.destination[i] = memory[i].get() + offset;
+  }
+  ASSERT_EQ(LaunchReduce(what, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  const std::vector<char> expected = Reduced({type, op, 3}, Inputs(type, 3, values), 0, {0, values});
+  EXPECT_EQ(FromDevice(memory[0].get() + offset, expected.size()), expected);
+  EXPECT_EQ(FromDevice(memory[1].get() + offset, expected.size()), expected);
+}
+
+// The kernel's result is bitwise that of the host's reduction, for all types and operations, in place. It loads vectors
+// that begin at a multiple of 16 bytes by packs of 16 bytes, with up to seven values left over, and others by values.
 TEST_F(CudaTest, KernelAgreesWithTheHost) {
   for (DataType type : kTypes) {
     for (ReduceOp op : kOps) {
-      for (uint64_t values : {1, 255, 257, 1000003}) {
-        SCOPED_TRACE(Name(type, op, 3, values));
-        std::vector<DeviceMemory> memory;
-        DeviceReduction what;
-        what.type = type;
-        what.op = op;
-        what.mean_of = 3;
-        what.values = values;
-        what.sources = 3;
-        what.destinations = 2;
-        for (int i = 0; i < 3; ++i) {
-          memory.push_back(ToDevice(Numbers(type, values, i)));
-          what.source[i] = memory[i].get();
-          if (i < 2) what.destination[i] = memory[i].get();
-        }
-        ASSERT_EQ(LaunchReduce(what, nullptr), cudaSuccess);
-        ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-        const std::vector<char> expected = Reduced({type, op, 3}, Inputs(type, 3, values), 0, {0, values});
-        EXPECT_EQ(FromDevice(memory[0].get(), expected.size()), expected);
-        EXPECT_EQ(FromDevice(memory[1].get(), expected.size()), expected);
+      for (uint64_t values : {1, 7, 8, 255, 257, 1000003}) {
+        CheckKernel(type, op, values, 0);
+        CheckKernel(type, op, values, 1);
       }
     }
   }
 }
 
 // Converting 16-bit values to float32 and back on the device gives the same bits as on the host.
+// As in CheckKernel, `shift` values may stand before the vectors.
 TEST_F(CudaTest, WidenAndNarrowAgreeWithTheHost) {
   constexpr uint64_t kValues = 100003;
   for (DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
-    SCOPED_TRACE(NameOf(type));
-    const std::vector<char> narrow = Numbers(type, kValues, 1);
-    std::vector<float> wide(kValues);
-    Widen(type, narrow, absl::MakeSpan(wide));
-    const DeviceMemory from = ToDevice(narrow);
-    const DeviceMemory to = ToDevice(std::vector<char>(kValues * sizeof(float)));
-    ASSERT_EQ(LaunchWiden(type, from.get(), reinterpret_cast<float*>(to.get()), kValues, nullptr), cudaSuccess);
-    const absl::Span<const char> expected = BytesOf(absl::MakeConstSpan(wide));
-    EXPECT_EQ(FromDevice(to.get(), expected.size()), std::vector<char>(expected.begin(), expected.end()));
-    // Numbers that have to be rounded.
-    const std::vector<char> singles = Numbers(DataType::kFloat32, kValues, 2);
-    std::memcpy(wide.data(), singles.data(), singles.size());
-    std::vector<char> rounded(narrow.size());
-    Narrow(type, wide, absl::MakeSpan(rounded));
-    const DeviceMemory single = ToDevice(singles);
-    ASSERT_EQ(LaunchNarrow(type, reinterpret_cast<const float*>(single.get()), from.get(), kValues, nullptr),
-              cudaSuccess);
-    EXPECT_EQ(FromDevice(from.get(), rounded.size()), rounded);
+    for (uint64_t shift : {0, 1}) {
+      SCOPED_TRACE(std::string(NameOf(type)) + " from " + std::to_string(shift));
+      const uint64_t offset = shift * SizeOf(type);
+      const std::vector<char> narrow = Numbers(type, kValues, 1);
+      std::vector<float> wide(kValues);
+      Widen(type, narrow, absl::MakeSpan(wide));
+      const DeviceMemory from = ToDevice(narrow, offset);
+      const DeviceMemory to = ToDevice(std::vector<char>(kValues * sizeof(float)));
+      ASSERT_EQ(LaunchWiden(type, from.get() + offset, reinterpret_cast<float*>(to.get()), kValues, nullptr),
+                cudaSuccess);
+      const absl::Span<const char> expected = BytesOf(absl::MakeConstSpan(wide));
+      EXPECT_EQ(FromDevice(to.get(), expected.size()), std::vector<char>(expected.begin(), expected.end()));
+      // Numbers that have to be rounded.
+      const std::vector<char> singles = Numbers(DataType::kFloat32, kValues, 2);
+      std::memcpy(wide.data(), singles.data(), singles.size());
+      std::vector<char> rounded(narrow.size());
+      Narrow(type, wide, absl::MakeSpan(rounded));
+      const DeviceMemory single = ToDevice(singles);
+      ASSERT_EQ(LaunchNarrow(type, reinterpret_cast<const float*>(single.get()), from.get() + offset, kValues, nullptr),
+                cudaSuccess);
+      EXPECT_EQ(FromDevice(from.get() + offset, rounded.size()), rounded);
+    }
   }
   EXPECT_EQ(LaunchWiden(DataType::kInt32, nullptr, nullptr, 1, nullptr), cudaErrorInvalidValue);
   EXPECT_EQ(LaunchNarrow(DataType::kFloat32, nullptr, nullptr, 1, nullptr), cudaErrorInvalidValue);
@@ -333,10 +350,8 @@ TEST_F(CudaTest, AllocationFailsTheGroup) {
     EXPECT_FALSE(group.Barrier().ok());
     EXPECT_LT(SteadyNow() - start, absl::Seconds(30));
   });
-  const auto calls = LoadNccl();
-  ASSERT_TRUE(calls.ok()) << calls.status();
   auto control = MakeInProcessGroups(1);
-  const auto nccl = MakeNcclGroup(*control[0], *calls, NcclGroupOptions());
+  const auto nccl = MakeNcclGroup(*control[0], LoadNccl(), NcclGroupOptions());
   ASSERT_TRUE(nccl.ok()) << nccl.status();
   EXPECT_EQ((*nccl)->AllocateShared(kTooMuch).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ((*nccl)->Barrier().code(), absl::StatusCode::kResourceExhausted);
@@ -344,10 +359,8 @@ TEST_F(CudaTest, AllocationFailsTheGroup) {
 
 // A NCCL group of one rank on one device, because more ranks need more devices.
 TEST_F(CudaTest, NcclGroupOfOne) {
-  const auto calls = LoadNccl();
-  ASSERT_TRUE(calls.ok()) << calls.status();
   auto control = MakeInProcessGroups(1);
-  auto group = MakeNcclGroup(*control[0], *calls, NcclGroupOptions());
+  auto group = MakeNcclGroup(*control[0], LoadNccl(), NcclGroupOptions());
   ASSERT_TRUE(group.ok()) << group.status();
   const auto memory = (*group)->AllocateShared(4000);
   ASSERT_TRUE(memory.ok()) << memory.status();

@@ -29,11 +29,16 @@ absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes) {
   absl::Status status = CudaStatus(cudaMalloc(&memory, bytes), absl::StrCat("cudaMalloc of ", bytes, " bytes"));
   if (!status.ok()) return status;
   DeviceMemory owned(static_cast<char*>(memory));
-  status = CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset");
-  // cudaMemset may return before it is done, and the group's streams do not wait for the default stream.
-  status.Update(CudaStatus(cudaStreamSynchronize(nullptr), "cudaMemset"));
+  status = ZeroDeviceMemory(owned.get(), bytes);
   if (!status.ok()) return status;
   return owned;
+}
+
+absl::Status ZeroDeviceMemory(char* memory, uint64_t bytes) {
+  absl::Status status = CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset");
+  // cudaMemset may return before it is done, and the group's streams do not wait for the default stream.
+  status.Update(CudaStatus(cudaStreamSynchronize(nullptr), "cudaMemset"));
+  return status;
 }
 
 absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes) {
@@ -44,8 +49,13 @@ absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes) {
 }
 
 absl::StatusOr<Stream> MakeStream() {
+  int lowest = 0;
+  int highest = 0;
+  absl::Status status =
+      CudaStatus(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+  if (!status.ok()) return status;
   cudaStream_t stream = nullptr;
-  absl::Status status = CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  status = CudaStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest), "cudaStreamCreate");
   if (!status.ok()) return status;
   return Stream(stream);
 }

@@ -34,11 +34,14 @@ using Stream = std::unique_ptr<CUstream_st, DestroyStream>;
 using Event = std::unique_ptr<CUevent_st, DestroyEvent>;
 
 // Each function makes its object on the current device. RESOURCE_EXHAUSTED: no memory left. Device memory is zeroed
-// before the call returns, so any stream may use it.
+// before the call returns, so any stream may use it. A stream has the device's highest priority: others wait for what a
+// group does. It does not wait for the default stream.
 absl::StatusOr<DeviceMemory> AllocateDeviceMemory(uint64_t bytes);
 absl::StatusOr<PinnedMemory> AllocatePinnedMemory(uint64_t bytes);
 absl::StatusOr<Stream> MakeStream();
 absl::StatusOr<Event> MakeEvent();
+// Sets all bytes to 0 before it returns.
+absl::Status ZeroDeviceMemory(char* memory, uint64_t bytes);
 
 // Checks that lists lie in a device's memory. Asking CUDA costs microseconds, so it asks once per piece and remembers
 // the answer: addresses that were on the device are taken to stay there. It remembers a bounded number. Not

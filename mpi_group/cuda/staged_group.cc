@@ -14,8 +14,10 @@
 #include "mpi_group/cuda/cuda_status.h"
 #include "mpi_group/cuda/device_accumulator.h"
 #include "mpi_group/cuda/device_memory.h"
+#include "mpi_group/cuda/device_scope.h"
 #include "mpi_group/cuda/staged_passes.h"
 #include "mpi_group/cuda/staging.h"
+#include "mpi_group/cuda/stream_order.h"
 #include "mpi_group/operation.h"
 #include "mpi_group/transport/call_label.h"
 #include "mpi_group/transport/recent_calls.h"
@@ -24,13 +26,21 @@
 namespace hooke {
 namespace {
 
-class StagedGroup : public Group {
+class StagedGroup : public DeviceGroup {
  public:
   StagedGroup(std::unique_ptr<Transport> transport, const StagedGroupOptions& options)
       : options_(options), transport_(std::move(transport)) {}
 
-  // The members that are destroyed next belong to this device.
-  ~StagedGroup() override { cudaSetDevice(options_.device); }
+  // Destroys what belongs to the device while it is current. The staging outlives the transport, whose unfinished
+  // messages use its memory.
+  ~StagedGroup() override {
+    const DeviceScope scope(options_.device);
+    transport_.reset();
+    staging_.reset();
+    accumulator_.reset();
+    order_ = StreamOrder();
+    memory_.clear();
+  }
 
   absl::Status Start() {
     int devices = 0;
@@ -39,7 +49,9 @@ class StagedGroup : public Group {
     if (options_.device < 0 || options_.device >= devices) {
       return absl::FailedPreconditionError(absl::StrCat("device ", options_.device, ": this node has ", devices));
     }
-    status = CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
+    const DeviceScope scope(options_.device);
+    status = scope.status();
+    if (status.ok()) status = order_.Open();
     if (!status.ok()) return status;
     absl::StatusOr<std::unique_ptr<Staging>> staging = Staging::Create(options_.chunk_bytes);
     if (!staging.ok()) return staging.status();
@@ -89,6 +101,8 @@ class StagedGroup : public Group {
                [&](absl::Time deadline) { return DisseminationBarrier(*transport_, deadline); });
   }
 
+  void UseStream(cudaStream_t stream) override { order_.Use(stream); }
+
   void SetDeadline(absl::Duration deadline) override { options_.deadline = deadline; }
 
   // Ends with a barrier, so that all ranks get an error if one cannot allocate.
@@ -136,12 +150,15 @@ class StagedGroup : public Group {
   template <typename Collective>
   absl::Status Run(const CallLabel& label, const Collective& collective) {
     if (!failure_.ok()) return failure_;
+    const DeviceScope scope(options_.device);
     calls_.Add(label);
     const absl::Time now = SteadyNow();
     const absl::Time deadline = now + options_.deadline;
     calls_.Tell(*transport_, now);
-    absl::Status status = CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
+    absl::Status status = scope.status();
+    if (status.ok()) status = order_.Begin(staging_->stream());
     if (status.ok()) status = collective(deadline);
+    if (status.ok()) status = order_.End(staging_->stream());
     if (status.ok()) status = staging_->AwaitAll(deadline);
     if (status.ok()) return status;
     const std::string what =
@@ -162,10 +179,10 @@ class StagedGroup : public Group {
   // Does what RingReduceScatter does. The last step divides means. Sums of 16-bit values travel as float32 and are
   // rounded afterwards.
   absl::Status Scatter(const TensorList& values, absl::Span<const ValueRange> parts, ReduceOp op, absl::Time deadline) {
-    const absl::StatusOr<TensorList> sums = accumulator_.Start(values, op, size(), staging_->stream());
+    const absl::StatusOr<TensorList> sums = accumulator_->Start(values, op, size(), staging_->stream());
     if (!sums.ok()) return sums.status();
     absl::Status status = RunAll(*sums, ReduceScatterPasses(rank(), parts, ChunkValues(*sums)), op, deadline);
-    return status.ok() ? accumulator_.StartStoring(parts[rank()], staging_->stream()) : status;
+    return status.ok() ? accumulator_->StartStoring(parts[rank()], staging_->stream()) : status;
   }
 
   // Does what RingAllGather does.
@@ -240,9 +257,10 @@ class StagedGroup : public Group {
   }
 
   StagedGroupOptions options_;
-  std::unique_ptr<Staging> staging_;  // Outlives the transport, whose unfinished messages use its memory.
-  const std::unique_ptr<Transport> transport_;
-  DeviceAccumulator accumulator_;
+  std::unique_ptr<Staging> staging_;
+  std::unique_ptr<Transport> transport_;
+  StreamOrder order_;
+  std::optional<DeviceAccumulator> accumulator_{std::in_place};  // Empty only while the group is destroyed.
   std::vector<DeviceMemory> memory_;
   PointerKinds kinds_;
   RecentCalls calls_;
@@ -251,8 +269,8 @@ class StagedGroup : public Group {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Group>> MakeStagedGroup(std::unique_ptr<Transport> transport,
-                                                       const StagedGroupOptions& options) {
+absl::StatusOr<std::unique_ptr<DeviceGroup>> MakeStagedGroup(std::unique_ptr<Transport> transport,
+                                                             const StagedGroupOptions& options) {
   auto group = std::make_unique<StagedGroup>(std::move(transport), options);
   absl::Status status = group->Start();
   if (!status.ok()) return status;
