@@ -327,7 +327,8 @@ void DirectExchanges::LookWithin(absl::Duration until) {
 
 // A session that waits for other groups may be served by another thread at once. So it is not touched after GoOn.
 void DirectExchanges::Serve(DirectSession& session) {
-  const std::shared_ptr<Shard> shard = session.exchange().shard()->MayWait() ? session.exchange().shard() : nullptr;
+  const std::shared_ptr<Shard> shard =
+      session.exchange().shard()->plan().turns_may_wait() ? session.exchange().shard() : nullptr;
   if (shard != nullptr) EnterRounds();
   const DirectSession::Next next = session.GoOn([this] { return threads_->half_idle(); });
   if (next == DirectSession::Next::kOthers) return LookWithin(shard->until_look());

@@ -234,7 +234,7 @@ absl::Status InitializeSession::Open(const IncomingFrame& frame) {
 
 absl::Status InitializeSession::WriteBlock(absl::Time now, const ValuesHeader& header, uint64_t first,
                                            absl::Span<const float> values) {
-  absl::StatusOr<uint64_t> index = shard_->FindBlock(first, values.size());
+  absl::StatusOr<uint64_t> index = shard_->plan().FindBlock(first, values.size());
   if (!index.ok()) return index.status();
   if (written_[*index]) {
     return absl::InvalidArgumentError(

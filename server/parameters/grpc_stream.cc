@@ -46,7 +46,7 @@ void GrpcStream::Completed() {
 
 // An encoded message may have many more values than bytes.
 bool GrpcStream::GoesOnAtOnce() const {
-  if (shard() != nullptr && !shard()->MayWait()) return true;
+  if (shard() != nullptr && !shard()->plan().turns_may_wait()) return true;
   if (message_.Length() > kSmallBytesMax) return false;
   if (shard() == nullptr) return true;
   const JobRule& rule = shard()->plan().rule;

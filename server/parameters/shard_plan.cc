@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "algorithms/compression.h"
+#include "algorithms/fragments.h"
 #include "job/job_keys.h"
 #include "proto/job.pb.h"
 #include "server/parameters/layout.h"
@@ -322,6 +323,36 @@ absl::Status GenerationOver(absl::string_view job_id, uint32_t first) {
 
 uint64_t ShardPlan::BlockParameters(uint64_t block) const {
   return Intersect(BlockRange(block), {0, job.parameters()}).size();
+}
+
+absl::StatusOr<uint64_t> ShardPlan::FindBlock(uint64_t first, uint64_t values) const {
+  const Range held = partition.Values(blocks);
+  if (first < held.begin || first >= held.end) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block.first is ", first, "; this shard holds values ", held.begin, " to before ", held.end));
+  }
+  const uint64_t block = partition.BlockOf(first);
+  const Range range = BlockRange(block);
+  if (first == range.begin && values == range.size()) return block - blocks.begin;
+  return absl::InvalidArgumentError(absl::StrCat("a block has ", values, " values from value ", first,
+                                                 " on; allowed there are ", range.size(), " values from value ",
+                                                 range.begin, " on"));
+}
+
+bool ShardPlan::OpensExchange(uint32_t rank, uint64_t block) const {
+  return OpensFragment(Intersect(SliceOf(rank), blocks), blocks.begin + block, fragments());
+}
+
+bool ShardPlan::IsLastStep(uint64_t step) const {
+  const uint64_t per_epoch = job.steps_per_epoch();
+  if (per_epoch > 0 && job.steps_total() > 0) return step >= job.steps_total();
+  return per_epoch > 0 && step / per_epoch >= job.epochs();
+}
+
+double ShardPlan::EpochBefore(uint64_t step) const {
+  const uint64_t done = step - 1 - std::min(step - 1, job.first_step());
+  const uint64_t per_epoch = std::max<uint64_t>(job.steps_per_epoch(), 1);
+  return job.first_epoch() + static_cast<double>(done) / static_cast<double>(per_epoch);
 }
 
 absl::Status CheckJobId(absl::string_view job_id) {

@@ -7,6 +7,7 @@
 // A job whose number of groups changes begins a new generation, with a new plan. JobSpecForShard.first_incarnation
 // names the generation: it is higher in each later one.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -57,6 +58,20 @@ struct ShardPlan {
   Range SliceOf(uint32_t rank) const { return rank < slices() ? partition.SliceBlocks({rank, slices()}) : Range{}; }
   // Returns how many of a block's values are parameters of the model. They come first; buffers follow.
   uint64_t BlockParameters(uint64_t block) const;
+  // Returns the index within the shard of the block that starts at `first` and has `values` values. INVALID_ARGUMENT:
+  // there is no such block; the message names what is allowed.
+  absl::StatusOr<uint64_t> FindBlock(uint64_t first, uint64_t values) const;
+
+  // Returns how many fragments the center is exchanged in; >= 1.
+  uint32_t fragments() const { return std::max<uint32_t>(job.fragments(), 1); }
+  // Returns whether block `block` of the shard is the rank's first one on this server, or the first one of a fragment.
+  bool OpensExchange(uint32_t rank, uint64_t block) const;
+  // Returns whether an exchange may have to wait for other groups.
+  bool turns_may_wait() const { return rule.traits.in_rounds || rule.traits.staleness_bound > 0; }
+  // Returns whether a group makes no step after step `step`. False for all steps if the rule does not step the center.
+  bool IsLastStep(uint64_t step) const;
+  // Returns the number of passes over the data that the groups had done before step `step`; >= 1.
+  double EpochBefore(uint64_t step) const;
 };
 
 // Returns the largest window, 1 to kWindowBlocks, with which all ranks of the job keep within their limit

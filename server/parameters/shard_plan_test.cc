@@ -242,6 +242,51 @@ TEST(PlanShard, RefusesWhatIsOutOfRange) {
   }
 }
 
+// An exchange opens with the first block of the rank's slice on the server and, with fragments, of each fragment.
+TEST(ShardPlan, OpensExchanges) {
+  TestCenter center;
+  center.values = 16;
+  center.ranks = 2;
+  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::DILOCO, 1);
+  const auto opening = [&request](uint32_t rank) {
+    const ShardPlan plan = PlanShard(request, 2).value();
+    std::vector<uint64_t> opening;
+    for (uint64_t block = 0; block < plan.blocks.size(); ++block) {
+      if (plan.OpensExchange(rank, block)) opening.push_back(block);
+    }
+    return opening;
+  };
+  EXPECT_EQ(opening(0), (std::vector<uint64_t>{0}));
+  EXPECT_EQ(opening(1), (std::vector<uint64_t>{4}));
+  request.mutable_job()->set_fragments(2);
+  EXPECT_EQ(opening(0), (std::vector<uint64_t>{0, 2}));
+  EXPECT_EQ(opening(1), (std::vector<uint64_t>{4, 6}));
+}
+
+// The last step is that of the job's last epoch, or the total number of steps if the job says one. A generation counts
+// passes over the data from where it begins.
+TEST(ShardPlan, CountsStepsAndEpochs) {
+  TestCenter center;
+  center.first_incarnation = 5;
+  center.first_step = 20;
+  v1::AttachRequest request = MakeStepRequest(center, v1::AveragingSpec::SYNC, 1);
+  request.mutable_sender()->set_incarnation(5);
+  request.mutable_job()->set_steps_per_epoch(10);
+  request.mutable_job()->set_epochs(5);
+  request.mutable_job()->set_first_epoch(2);
+  const ShardPlan by_epochs = PlanShard(request).value();
+  EXPECT_FALSE(by_epochs.IsLastStep(49));
+  EXPECT_TRUE(by_epochs.IsLastStep(50));
+  EXPECT_EQ(by_epochs.EpochBefore(21), 2);
+  EXPECT_EQ(by_epochs.EpochBefore(26), 2.5);
+  EXPECT_EQ(by_epochs.EpochBefore(1), 2);
+  request.mutable_job()->set_steps_total(33);
+  const ShardPlan by_steps = PlanShard(request).value();
+  EXPECT_FALSE(by_steps.IsLastStep(32));
+  EXPECT_TRUE(by_steps.IsLastStep(33));
+  EXPECT_FALSE(PlanShard(MakeAttachRequest({})).value().IsLastStep(1000000));
+}
+
 // If a group comes with another job file, or another list of servers, the error names the difference.
 TEST(ComparePlans, NamesTheFirstDifference) {
   struct Case {
