@@ -20,9 +20,11 @@ namespace hooke {
 // A group sends one of these for each block of an exchange.
 struct Contribution {
   uint32_t group = 0;
-  uint64_t sequence = 1;   // The group's steps so far; >= 1.
-  uint64_t steps = 1;      // The steps that this contribution stands for; >= 1.
-  uint64_t staleness = 0;  // Updates of the block since the group received it.
+  uint64_t sequence = 1;  // The group's steps so far; >= 1.
+  uint64_t steps = 1;     // The steps that this contribution stands for; >= 1.
+  // Updates of the block since the group received it. 0 in the first exchange of a start, when the shard does not know
+  // the group's version.
+  uint64_t staleness = 0;
   absl::Span<const float> values;
   // The samples of a step, as weights of the round's contributions; only their ratios count. In a round a contribution
   // weighs steps * samples. > 0.

@@ -19,7 +19,7 @@ struct OwnAddress {
   std::string address;    // "10.0.0.1".
 };
 
-// The line that `hooke-worker --describe` prints for each fact: what a worker would use if it were started here.
+// What `hooke-worker --describe` prints, one line for each field: what a worker started here would use.
 struct WorkerDescription {
   std::string version;
   std::string mpi;                    // "openmpi" or "mpich": the MPI library that the ranks are linked with.

@@ -11,7 +11,7 @@
 namespace hooke {
 
 // Reads the start of a file. It reads at most `bytes_max` + 1 bytes, so that the caller notices a longer file.
-// FAILED_PRECONDITION: it cannot be read; the message goes on the file's name.
+// FAILED_PRECONDITION: the file cannot be read. The message does not name the file; the caller puts the name in front.
 absl::StatusOr<std::string> ReadStart(const std::string& path, size_t bytes_max);
 
 // Reads a file with JSON. FAILED_PRECONDITION: it cannot be read. INVALID_ARGUMENT: it is too large, or not JSON. The

@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_PROFILE_PROFILE_TABLE_H_
 #define HOOKE_CLIENT_PROFILE_PROFILE_TABLE_H_
 
-// Shows the figures of job/profile/ as tables on a terminal. Pure.
+// The figures of job/profile/ as text for a terminal. Pure.
 
 #include <string>
 #include <vector>

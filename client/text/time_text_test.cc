@@ -50,7 +50,7 @@ TEST(TimeTextTest, TimesInsideText) {
   for (const auto& one : cases) EXPECT_EQ(WithTimeTexts(one.text, kNow, east), one.expected);
 }
 
-// A time that is cut at any place, as in a peer's text, does no harm.
+// A timestamp that is cut off anywhere, as in a peer's shortened text, stays as it is.
 TEST(TimeTextTest, AnyCutOfATime) {
   const std::string text = "a 2026-11-23T04:54:42.5+01:00 b";
   for (size_t i = 0; i < text.size() - 2; ++i) {

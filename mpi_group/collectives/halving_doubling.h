@@ -15,8 +15,8 @@ namespace hooke {
 // rank sends 2(n-1)/n of the values, as in a ring but in fewer steps.
 //
 // If n is no power of two, some ranks first hand all their values to a neighbour and at the end get the result from it.
-// That costs two more steps, and twice the values for these pairs. Among more than two ranks sums of 16-bit values
-// travel as float32.
+// That costs two more steps, in which each of these pairs sends all values once in each direction. Among more than two
+// ranks sums of 16-bit values travel as float32.
 //
 // After OK all ranks hold bitwise the same reduction, because each value is reduced on one rank and then copied. After
 // an error the values are unspecified.

@@ -54,7 +54,8 @@ double ModelSeconds(const MeasuredAllReduce& measured, const LinkCost& link) {
   return AllReduceSeconds(choice.algorithm, {measured.nodes, measured.bytes, choice.chunk_bytes}, link);
 }
 
-// Starts at several places, because a cost that has become too small to matter is not found again.
+// Runs the local search from 27 starting points. Once a search has made a cost so small that it no longer changes the
+// error, no step brings it back.
 LinkCost FitLink(const std::vector<MeasuredAllReduce>& measured) {
   Fit best;
   for (double latency : {3e-6, 30e-6, 300e-6}) {

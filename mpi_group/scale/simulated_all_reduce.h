@@ -33,7 +33,8 @@ struct TwoLevelCase {
 Choice ChoiceBetweenNodes(const TwoLevelCase& one);
 // Returns the seconds by the model. Work inside a node takes no time, as in the simulation.
 double TwoLevelSeconds(const TwoLevelCase& one, const LinkCost& link);
-// Returns the virtual seconds. The nodes share memory as those of a job do; that takes no virtual time.
+// Returns the virtual seconds that the all-reduce takes. The ranks of a node share memory, as in a job. Work inside a
+// node takes no virtual time.
 absl::StatusOr<double> SimulateTwoLevel(const TwoLevelCase& one, const LinkCost& link);
 
 }  // namespace hooke

@@ -51,7 +51,9 @@ struct Statement {
   enum class Kind : int32_t {
     kFailure,  // The collective failed on that rank; `code` and `message` say how.
     kHeard,    // The rank did not fail itself; it only heard of another rank's failure.
-    kVerdict,  // The error that the rank gives its user after hearing all others. `recent` is empty.
+    // The error that all ranks give their users. One rank derives it, from all statements or from those that it heard
+    // by its deadline. `calls` is 0.
+    kVerdict,
   };
   struct Call {
     uint64_t number;

@@ -91,7 +91,10 @@ def set_generators(states: Dict[str, Any]) -> None:
 
 
 class Objects:
-    """What the program gave to job.state(), by name. Random generators are taken when a step ends, the rest when the job asks for it."""
+    """The objects that the program gave to job.state(), by name.
+
+    Random generators are returned apart from the rest, because a job may have to save them earlier: loading the next batch changes them.
+    """
 
     def __init__(self):
         self._objects: Dict[str, Any] = {}

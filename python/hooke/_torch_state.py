@@ -109,7 +109,7 @@ class Schedulers:
         self._all: List[Any] = []  # (scheduler, per, its optimizer's options when it came)
         self._new = 0  # Those before this index are where the group is.
         self._states: List[Any] = []
-        self._at_states = {"step": 0, "epoch": 0}  # How often schedulers of each kind had been stepped then.
+        self._at_states = {"step": 0, "epoch": 0}  # How often the per-step and the per-epoch schedulers had been stepped when `_states` was saved.
         self._anew = False  # The states are of an earlier generation, or of a later step than the one at which the group goes on.
 
     def add(self, scheduler, per: str) -> None:

@@ -27,7 +27,7 @@ struct FigureLimits {
 struct GroupFigures {
   uint32_t group = 0;
   bool placed = false;          // It starts or runs.
-  uint32_t starts = 0;          // Its last incarnation; 0: never started.
+  uint32_t starts = 0;          // GroupStatus.incarnation.
   uint32_t silences = 0;        // Ranks, workers and servers that it misses.
   uint32_t absent_servers = 0;  // Servers that some rank's exchanges skip.
   // Rank 0's last report of this incarnation, without its lists. nullopt: it has not reported yet.
@@ -71,7 +71,7 @@ struct ClusterFigures {
   std::vector<JobFigures> listed_jobs;  // Running ones first, then queued ones, then those that have just ended.
   std::vector<WorkerFigures> workers;   // By name.
   std::vector<ServerFigures> servers;   // By address. Not those that were refused.
-  // The limits left out so many of each kind.
+  // How many jobs, groups and workers are missing from the lists above because of FigureLimits.
   uint64_t jobs_left_out = 0;
   uint64_t groups_left_out = 0;
   uint64_t workers_left_out = 0;

@@ -175,7 +175,7 @@ const EndCase kEnds[] = {
      "failed (it ended without a result); starts again in 500ms as start 42"},
 };
 
-// After its end a group is finished, starts again after a growing wait, or fails its job.
+// After its end a group is finished, starts again after a wait that grows up to a bound, is held, or fails its job.
 TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
   for (const EndCase& c : kEnds) {
     const GroupDecision decision = AfterGroupEnd(c.group, c.outcome, RestartOptions());

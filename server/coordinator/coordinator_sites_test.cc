@@ -136,8 +136,7 @@ TEST_F(CoordinatorSitesTest, AWorkerOfOneJob) {
   EXPECT_THAT(answer->jobs(1).waiting_ranks(), ElementsAre(2));
   EXPECT_THAT(answer->ended_jobs(), ElementsAre("gone-9"));
 
-  // Such a worker does not come back under its name once it has ended. But it may only be cut off, so it is listed for
-  // two minutes.
+  // A batch job's worker never comes back under its name. But it may only be cut off, so it is listed for two minutes.
   worker.Disconnect(now_);
   Pass(absl::Minutes(1), {});
   EXPECT_EQ(coordinator_->Nodes(now_).back().name(), "n0-7");

@@ -31,9 +31,9 @@ class SessionOutbox {
   // Notes that all batches up to `through` are stored. Commands that waited for them may now be sent.
   void Stored(uint64_t through);
 
-  // Returns whether a command should be sent now. Acknowledgements that never waited for the store do not count. They
-  // are most of all commands of a large cluster, and only let a worker drop events that it keeps. So they may wait for
-  // the next other command.
+  // Returns whether a command should be sent now. Acknowledgements that never waited for the store do not count. In a
+  // large cluster most commands are acknowledgements. They only let a worker drop events that it keeps, so they may
+  // wait for the next other command.
   bool HasReady() const { return !ready_.empty() || echo_.has_value() || seen_is_due_; }
   // Takes all commands that may be sent now, in the order in which to send them. That includes acknowledgements that
   // HasReady does not count.

@@ -46,7 +46,7 @@ class GrpcExchanges {
     std::shared_ptr<spdlog::logger> logger;
     std::shared_ptr<WaitClock> clock;  // The store's.
     size_t streams_max = 8192;         // Streams at a time; more are refused with UNAVAILABLE.
-    size_t threads = 0;                // That serve streams; 0: twice the number of cores, 4 to 64.
+    size_t threads = 0;  // Threads that serve streams. 0: twice the number of cores, but at least 4 and at most 64.
   };
   // UNAVAILABLE: the process can have no more threads.
   static absl::StatusOr<std::unique_ptr<GrpcExchanges>> Start(Options options);

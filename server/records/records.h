@@ -82,7 +82,7 @@ struct GroupRecord {
   // Empty: the group was never placed.
   std::vector<GroupPart> parts;
   std::string site;
-  uint32_t incarnation = 0;  // Counts the starts; 0: never started.
+  uint32_t incarnation = 0;  // Number of its last start, as in v1::GroupStatus.
   uint32_t failures = 0;     // Failures and losses in a row without a new step.
   uint64_t best_step = 0;    // The furthest step known when it last ended or was lost.
   bool evaluated = false;    // The result of task EVALUATE has come.

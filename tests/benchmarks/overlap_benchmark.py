@@ -40,7 +40,7 @@ def mpirun(folder, network, ranks, each=1):
     if os.geteuid() == 0:
         command.append("--allow-run-as-root")
     command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder]
-    # The environment variables that a rank reads.
+    # One thread for each rank's kernels. Otherwise OpenMP and OpenBLAS take every core, and the ranks compete.
     command += ["-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1"]
     if ranks > 1 and network is not None:
         command += network.openmpi(each)

@@ -10,7 +10,8 @@ ANY = float("inf")
 # Requirements for all-reduce by two ranks of one host with a core each: (impl, least size, largest size, least speed
 # relative to the best rival).
 TIMES_AS_FAST = [("hooke", 0, SMALL - 1, 1.5), ("hooke", SMALL, FULL - 1, 3), ("hooke", FULL, LARGE, 4), ("hooke-private", FULL, ANY, 1.5)]
-# The same, relative to the best MPI library that --mpi named; those are named with their version. In the arena only.
+# Requirements like TIMES_AS_FAST, but relative to the fastest MPI library given with --mpi. Only values in the arena (impl "hooke") have such
+# requirements. The names of these libraries end in a version.
 TIMES_AS_FAST_AS_NAMED = [("hooke", 0, SMALL - 1, 1), ("hooke", SMALL, ANY, 2.5)]
 # The least share of the limit for values in the arena, from NETWORK to LARGE bytes.
 MEMORY_SHARE = 0.7

@@ -16,7 +16,7 @@ struct JobText {
   int groups = 2;
   int ranks = 2;
   std::string kinds = {};  // If set, `groups` of the job file: a list of kinds.
-  // The small network takes a fifth of the time of an mlp for a step, so that what a test waits for is what it tests.
+  // The smallest network. A step takes about a fifth of the time of `mlp`'s, so tests spend little time on training.
   std::string model = "small-mlp";
   double learning_rate = 0.05;
   std::string averaging = "{rule: elastic, interval: 8}";

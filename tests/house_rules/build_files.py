@@ -35,7 +35,7 @@ class Attribute(list):
 
 
 def file_of(label, package):
-    """Returns the file that a label may mean, relative to the tree's root; None if it is in another repository."""
+    """Returns the file that a label may mean, relative to the tree's root; None if it is in another repository, or names only a package (`//a/b`)."""
     if label.startswith("@"):
         return None
     if label.startswith("//"):

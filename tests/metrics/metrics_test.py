@@ -145,7 +145,7 @@ class Metrics(unittest.TestCase):
         shutil.copy(GRAFANA / "alerts.yml", cls.folder)
         flags = [f"--config.file={cls.folder}/prometheus.yml", f"--storage.tsdb.path={cls.folder}/tsdb", "--web.listen-address=127.0.0.1:0"]
         process = cls.start("prometheus.log", PROMETHEUS, *flags)
-        # Port 0 is not in its log, so the kernel is asked.
+        # Prometheus does not log which port it got for port 0, so we ask the kernel.
         cls.prometheus = wait_for("Prometheus", lambda: listening_port(process.pid))
 
     @classmethod

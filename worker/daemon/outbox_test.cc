@@ -311,7 +311,8 @@ TEST(OutboxTest, InOne) {
   EXPECT_EQ(batch.batch().messages(1).event().number(), 3u);
 }
 
-// A message waits for company, but no longer than to the next heartbeat, which comes along.
+// A message waits up to 400 ms, so that others can share its write, but never beyond the next heartbeat. Urgent
+// messages do not wait. A heartbeat that is due within 400 ms goes in the same write.
 TEST(SendTimesTest, Table) {
   const SendTimes times{absl::Milliseconds(400)};
   const absl::Time now = absl::FromUnixSeconds(1000);

@@ -180,7 +180,8 @@ GroupVerdict RankWatch::Verdict(const LauncherEnd& launcher, const absl::Status&
   if (CommandEnded() && launcher.exit_ok && stopped.ok()) {
     return {true, absl::StatusCode::kOk, "all ranks have exited with status 0"};
   }
-  // The daemon's reason for a stop comes first, then a rank's own failure, then what the launcher knows.
+  // The daemon's reason for a stop comes first, then a rank's own failure, then what the launcher knows. But if the
+  // launcher saw another rank killed, its account comes before the exit of the rank that we saw.
   const bool stopped_for_failure = first_failure_.has_value() && stopped == first_failure_->status;
   if (!stopped.ok() && !stopped_for_failure) return {false, stopped.code(), std::string(stopped.message())};
   const bool another_killed = SawAnotherKilled(launcher.said);

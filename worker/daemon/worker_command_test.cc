@@ -165,7 +165,7 @@ TEST_F(WorkerCommandTest, RunsInTheFolderOfItsFiles) {
   EXPECT_TRUE(coordinator_->WaitForCount(IsEnded, 2));
 }
 
-// Files that the coordinator does not send are the group's reason.
+// If the coordinator does not send the job's files, the group ends, and its message says why.
 TEST_F(WorkerCommandTest, SaysWhyFilesDoNotCome) {
   StartDaemon();
   v1::WorkerCommand command = Command({"true"});

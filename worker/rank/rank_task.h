@@ -23,9 +23,10 @@ struct RankTask {
   int threads = 1;  // Threads of the model's kernels in each rank.
 };
 
-// Collective over the group. Returns the steps done by the group; the caller reports Done or Failed. INVALID_ARGUMENT:
-// the job has a command, or the images do not suit the model. Other errors are those of CheckStart, IdxDataset::Load,
-// MakeModel, Sampler::Make, Trainer::Run and PullInGroup.
+// Collective over the group. Returns the steps done by the group; for an evaluation, the steps of the whole training.
+// The caller reports Done or Failed. INVALID_ARGUMENT: the job has a command, or the images do not suit the model.
+// Other errors are those of the group, of CheckStart, and of loading the data, making the model, training and
+// evaluating.
 absl::StatusOr<uint64_t> RunRankTask(const RankTask& task);
 
 }  // namespace hooke

@@ -23,13 +23,17 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kOutputMax = 8 << 20;  // Of squeue; the rest is dropped.
+constexpr size_t kOutputMax = 8 << 20;  // The most bytes that are kept of squeue's output.
 constexpr size_t kNoteMax = 500;        // Bytes of a note. The coordinator shows no more.
-constexpr int kJobsMax = 4096;          // In a request, as the proto file says.
-constexpr int kSubmissionsMax = 16;     // In one turn. The next turn goes on.
-constexpr size_t kAskedMax = 500;       // Batch jobs in one question how they ended; about the others it is not asked.
-constexpr size_t kEndLineMax = 120;     // Bytes of a log in a text how a batch job ended: others share the note.
-constexpr char kScriptSays[] = "worker.sbatch: ";  // Of a line of the script in a batch job's log.
+constexpr int kJobsMax =
+    4096;  // The most `notes`, and the most `jobs`, in one SiteHeartbeatRequest (proto/coordinator.proto).
+constexpr int kSubmissionsMax = 16;  // The most calls of sbatch in one turn. The next turn submits more.
+constexpr size_t kAskedMax =
+    500;  // One call asks how at most this many batch jobs ended. Nobody asks about the others.
+// The most bytes of a log's line in a text on how a batch job ended. A note has room for several such texts.
+constexpr size_t kEndLineMax = 120;
+constexpr char kScriptSays[] =
+    "worker.sbatch: ";  // A line of a batch job's log that the script itself printed begins so.
 
 std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
   grpc::ChannelArguments arguments;
