@@ -57,8 +57,8 @@ struct ServerOptions {
   absl::Duration keep_jobs = absl::InfiniteDuration();  // Time since a job's end; > 0.
   uint64_t keep_bytes = 0;  // Centers of finished jobs on the disks of all servers; 0: no limit.
   // Files that jobs send to their groups, at the coordinator; > 0.
-  uint64_t files_max_bytes = uint64_t{1} << 30;     // Of one job.
-  uint64_t files_total_bytes = uint64_t{10} << 30;  // Of all jobs together.
+  uint64_t files_max_bytes = uint64_t{1} << 30;     // The most bytes of one job's files.
+  uint64_t files_total_bytes = uint64_t{10} << 30;  // The most bytes of the files of all jobs together.
   // Stop calls it once, after the last snapshots, when only gRPC's connections and threads must still end. `saved` is
   // false if a snapshot failed. May be empty.
   std::function<void(bool saved)> on_saved;
@@ -108,9 +108,11 @@ class ServerDaemon {
   std::unique_ptr<CoordinatorService> coordinator_;  // Null if another server is the coordinator.
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Heartbeat> heartbeat_;
-  std::unique_ptr<FolderSpace> space_;     // Null if there are no metrics.
-  std::unique_ptr<HttpServer> metrics_;    // The same. Destroyed before the others: its threads use them.
-  std::unique_ptr<HttpServer> dashboard_;  // Null without a web page. Destroyed before the others, too.
+  std::unique_ptr<FolderSpace> space_;  // Null if there are no metrics.
+  // Null if there are no metrics. Its threads use the members above, so it is destroyed before them.
+  std::unique_ptr<HttpServer> metrics_;
+  // Null without a web page. Its threads use the members above, so it is destroyed before them.
+  std::unique_ptr<HttpServer> dashboard_;
 };
 
 }  // namespace hooke

@@ -28,7 +28,7 @@ struct GroupFigures {
   uint32_t group = 0;
   bool placed = false;          // It starts or runs.
   uint32_t starts = 0;          // GroupStatus.incarnation.
-  uint32_t silences = 0;        // Ranks, workers and servers that it misses.
+  uint32_t silences = 0;        // Ranks, workers and servers that do not answer the group.
   uint32_t absent_servers = 0;  // Servers that some rank's exchanges skip.
   // Rank 0's last report of this incarnation, without its lists. nullopt: it has not reported yet.
   std::optional<v1::RankProgress> progress;
@@ -38,7 +38,7 @@ struct JobFigures {
   std::string job_id;
   v1::JobState state = v1::JOB_STATE_QUEUED;
   absl::Duration queued;                      // How long it has waited since its submission; 0 unless it is queued.
-  uint64_t step = 0;                          // Of the group that is furthest, over all its incarnations.
+  uint64_t step = 0;                          // The highest step that any of its groups has reached in any start.
   uint64_t restarts = 0;                      // Starts of its groups, without the first of each in a generation.
   std::optional<v1::CenterEvaluated> center;  // The last evaluation.
   std::vector<GroupFigures> groups;           // Those that train, by index.
@@ -66,7 +66,7 @@ struct ClusterFigures {
   std::map<v1::GroupState, uint64_t> groups;  // Of jobs that have not ended; each state is there.
   uint64_t workers_alive = 0;
   uint64_t workers_silent = 0;
-  uint64_t slots_used = 0;  // Of live workers, as is the next one.
+  uint64_t slots_used = 0;  // Slots of live workers on which ranks run.
   uint64_t slots_free = 0;
   std::vector<JobFigures> listed_jobs;  // Running ones first, then queued ones, then those that have just ended.
   std::vector<WorkerFigures> workers;   // By name.

@@ -389,7 +389,8 @@ class ClusterState {
   // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
   std::string GoneText(const GroupRecord& group) const;
   bool IsConnected(const std::string& worker) const;
-  enum class StopHow { kAtOnce, kLeave };  // kLeave: the ranks may leave first.
+  // kLeave: the ranks may first make their last exchange and leave by themselves.
+  enum class StopHow { kAtOnce, kLeave };
   // Tells all connected workers that may be running a part of this incarnation to stop it.
   void StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how = StopHow::kAtOnce);
 
@@ -438,7 +439,8 @@ class ClusterState {
   struct Resized {
     Job* job = nullptr;
     JobSeen seen;
-    std::vector<std::pair<size_t, WaitingGroup>> probes;  // Further groups, each with its kind.
+    // The groups that the job could get on top of its present number, each with the index of its kind.
+    std::vector<std::pair<size_t, WaitingGroup>> probes;
   };
   std::vector<Resized> ResizedJobs(const std::vector<Job*>& jobs);
   static Resized ResizedJob(Job& job);
@@ -450,7 +452,8 @@ class ClusterState {
   // A job of which no group is to start now.
   struct HeldBack {
     std::string why;
-    bool wants_room = false;  // It waits for more room, which others may make.
+    // The job waits until more room is free, so groups of other jobs may be asked to leave.
+    bool wants_room = false;
   };
   // Changes the numbers of groups that follow the room. Returns the jobs whose numbers change, and those that wait for
   // more room before they begin. `placements` are those of `queue`, then those of the probes.
@@ -523,7 +526,7 @@ class ClusterState {
   const ClusterStateOptions options_;
   std::map<uint64_t, Job> jobs_;  // By number.
   uint64_t last_change_ = 1;      // Counts the changes of jobs that Status shows.
-  uint64_t forgot_at_ = 0;        // `last_change_` when a job was last forgotten.
+  uint64_t forgot_at_ = 0;        // The value of `last_change_` when a job was last forgotten.
   std::map<std::string, uint64_t> number_of_job_;
   std::map<std::string, std::string> job_of_submission_;
   std::map<uint64_t, ForgottenJob> forgotten_;  // By number; at most ForgottenJob::kKeptMax.
@@ -537,18 +540,21 @@ class ClusterState {
   std::set<uint64_t> changing_jobs_;
   // When CheckWorkers is to look at a worker, at the latest. A worker that is heard meanwhile has a later time.
   Deadlines<std::string> workers_due_;
-  Rooms rooms_;                          // Of the workers on which groups can start, but for `changed_rooms_`.
-  std::set<std::string> changed_rooms_;  // Names of workers.
-  Deadlines<std::string> rooms_due_;     // When time alone may change a room.
-  Deadlines<std::pair<uint64_t, uint32_t>> parts_due_;  // When CheckParts is to look at a group, by job and group.
+  Rooms rooms_;  // The free slots of each worker that can run groups. Entries in `changed_rooms_` are out of date.
+  std::set<std::string> changed_rooms_;  // Names of workers whose entry in `rooms_` must be computed anew.
+  // When a worker's room must be computed anew although nothing came from the worker: it may become silent, or be
+  // avoided no longer.
+  Deadlines<std::string> rooms_due_;
+  // Times at which CheckParts looks at a group. The key is the job's number and the group's index.
+  Deadlines<std::pair<uint64_t, uint32_t>> parts_due_;
   SessionId next_session_ = 1;
   // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
   std::map<std::string, Server> servers_;
   std::map<std::string, RefusedServer> refused_servers_;  // By instance.
   std::map<std::string, SiteAgent> sites_;                // Sites that have an agent, by name.
-  std::map<std::string, Use> uses_;                       // By owner.
-  absl::Duration charged_at_ = absl::ZeroDuration();      // Steady.
-  absl::Duration uses_stored_at_ = absl::ZeroDuration();  // Steady.
+  std::map<std::string, Use> uses_;  // How much of the cluster each owner of jobs has used. The key is the owner.
+  absl::Duration charged_at_ = absl::ZeroDuration();      // The steady time of the last update of `uses_`.
+  absl::Duration uses_stored_at_ = absl::ZeroDuration();  // The steady time at which `uses_` was last stored.
   LinkTable links_;
   uint64_t next_dial_ = 1;
   std::string own_server_;                                // The identity of the server in this process.

@@ -15,7 +15,7 @@ namespace hooke {
 
 void ClusterState::Preempt(const std::vector<HinderedGroup>& hindered, Instant now) {
   std::vector<RunningGroup> running;
-  std::vector<std::pair<Job*, uint32_t>> groups;  // Of `running`.
+  std::vector<std::pair<Job*, uint32_t>> groups;  // groups[i] is the group that running[i] describes.
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     const uint32_t priority = job.record.spec.priority();

@@ -21,9 +21,10 @@ namespace {
 // A lost worker, or a server that no unfinished job uses, is no longer listed if it was last heard longer ago than
 // this.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
-constexpr absl::Duration kForgetBatchAfter = absl::Minutes(2);  // Workers of batch jobs.
+// Workers of batch jobs never come back, so they are forgotten sooner.
+constexpr absl::Duration kForgetBatchAfter = absl::Minutes(2);
 constexpr int kJobsPerServerMax = 100000;
-constexpr int kGroupsMax = 1024;  // Of a ClosedGeneration.
+constexpr int kGroupsMax = 1024;  // The most groups in a ClosedGeneration.
 
 // Returns a number that a server has sent, or 0 if it says nothing.
 double Figure(double sent) { return std::isfinite(sent) ? std::max(0.0, sent) : 0; }

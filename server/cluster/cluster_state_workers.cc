@@ -15,7 +15,7 @@ namespace hooke {
 namespace {
 
 bool IsIpAddress(const std::string& text) {
-  in6_addr address;  // Has room for either kind.
+  in6_addr address;  // An in6_addr has room for an IPv4 or an IPv6 address.
   return inet_pton(AF_INET, text.c_str(), &address) == 1 || inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
@@ -166,7 +166,7 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
 void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
   RoomChanged(worker);
-  bool noted = false;  // All of them are one death.
+  bool noted = false;  // Avoidance counts the groups that are lost here as one death of the worker.
   const std::string why = absl::StrCat("worker ", worker.name, " does not run it any more");
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
     worker.occupants.erase(key);
@@ -211,7 +211,7 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
     case v1::WorkerMessage::kGoodbye: {
       const std::string why = absl::StrCat("worker ", worker->name, " has ended");
       LogDaemon(why, now);
-      worker->silent = true;  // Nobody needs to be told that it does not answer.
+      worker->silent = true;  // The worker said that it ends, so users get no notice that it does not answer.
       LoseWorker(*worker, why, Groups::kHaveEnded, now);
       Place(now);
       return absl::OkStatus();

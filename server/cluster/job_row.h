@@ -29,7 +29,7 @@ struct JobRow {
 
 // A list of jobs that has changed since its reader had `version`.
 struct JobRows {
-  uint64_t version = 0;      // To be asked with next time.
+  uint64_t version = 0;      // The caller passes it to the next call, to learn what has changed since.
   bool whole = false;        // True: these are all rows. False: only those that are new or changed.
   std::vector<JobRow> rows;  // Newest job first.
   size_t left_out = 0;       // Number of older jobs that the list does not have.

@@ -72,7 +72,8 @@ TEST(KeepLimits, Bytes) {
   EXPECT_THAT(Numbers(ChooseForgotten({Job(1, 5, 30), Job(2, 6), Job(3, 4, 30, false)}, limits)), ElementsAre(1));
 }
 
-// Bytes of jobs that go for their age do not count twice.
+// The bytes of jobs that are forgotten for their age are free before the limit of bytes is checked. So no further job
+// is forgotten for its bytes here.
 TEST(KeepLimits, AllLimits) {
   KeepLimits limits;
   limits.age_max = absl::Hours(10);

@@ -30,10 +30,11 @@ namespace hooke::known {
 
 // A group that waits because its worker was lost. Its last start may still run there: nobody has said that it ended.
 struct CutOff {
-  GroupRecord before;       // The group until then.
-  absl::Duration retry_at;  // As in LiveGroup, without the wait for the worker.
-  std::string site;         // The worker's. The worker itself may be forgotten meanwhile.
-  bool awaited = false;     // Another worker came back, and the group waited for its own one.
+  GroupRecord before;       // The group's record when its worker was lost.
+  absl::Duration retry_at;  // LiveGroup::retry_at as it would be if the group did not wait for its worker.
+  std::string site;         // The lost worker's site, kept here because the worker itself may be forgotten meanwhile.
+  // The group has used its one wait: another worker came back, and the group waited a moment for its own.
+  bool awaited = false;
 };
 
 // The part of a group's state that comes from reports and is not stored.
@@ -60,9 +61,10 @@ struct LiveGroup {
   // Why the group left if that was for a job of higher priority. It is shown until the group starts again.
   std::string made_room;
   std::deque<std::string> last_lines;  // The last lines that this incarnation printed; at most kLastLinesMax.
-  StepWork work;                       // Of this incarnation.
-  uint32_t slow_windows = 0;  // Measurements of `work` in which it was slow, less the others; 0 to their limit.
-  std::string slow;           // Why this incarnation is a straggler; empty: it is none.
+  StepWork work;                       // The work of this start's steps, which shows whether the group is a straggler.
+  // A counter from 0 to StragglerOptions::windows: each slow measurement of `work` adds 1, each other one takes 1 away.
+  uint32_t slow_windows = 0;
+  std::string slow;  // Why this incarnation is a straggler; empty: it is none.
   // The workers that the group left as a straggler, how often it did, and the steady time from which it may do so
   // again.
   std::set<std::string> unwanted;
@@ -138,7 +140,7 @@ struct Worker {
   // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
   // worker's next heartbeat.
   std::set<GroupKey> unconfirmed;
-  bool has_room = false;  // `rooms_` has it.
+  bool has_room = false;  // ClusterState::rooms_ has an entry for this worker.
 
   bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
   // The slots that its occupants take. A worker may say that it runs more than it has room for.
@@ -151,8 +153,8 @@ struct Worker {
 
 // How much of the cluster the jobs of an owner use.
 struct Use {
-  double slot_seconds = 0;  // As they counted at `charged_at_`.
-  uint64_t slots = 0;       // Used since then.
+  double slot_seconds = 0;  // Use up to ClusterState::charged_at_. Use in the past counts less the older it is.
+  uint64_t slots = 0;       // The slots in use since ClusterState::charged_at_.
 };
 
 struct Server {
@@ -174,7 +176,8 @@ struct Server {
   double cores = 0;  // Cores that its process keeps busy.
   v1::ExchangeFigures exchanges;
   double snapshot_age_seconds = 0;
-  std::map<std::string, uint64_t> disk_jobs;  // Jobs whose shards are on disk only, and their bytes.
+  // The jobs whose shards are on the server's disk only. The value is the shard's bytes.
+  std::map<std::string, uint64_t> disk_jobs;
   // Jobs that the server holds and the coordinator does not know, as last logged.
   std::set<std::string> strangers;
   Instant last_heard;
@@ -186,7 +189,8 @@ struct Server {
 struct SiteAgent {
   std::string instance;
   Instant last_heard;
-  std::map<std::string, std::string> notes;  // Job id -> what the job waits for at the site; jobs that go on.
+  // For each job that has not ended, what it waits for at the site. The key is the job's id.
+  std::map<std::string, std::string> notes;
 };
 
 // A process that may not speak for the server whose identity it has.

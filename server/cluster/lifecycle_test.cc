@@ -188,8 +188,8 @@ TEST(LifecycleTest, DecidesWhatFollowsAGroupsEnd) {
   }
 }
 
-// A lost group starts again. After the first loss of a row that is at once, then after a wait that doubles up to its
-// bound. A new step or long work begins a new row. Too many losses in a row fail the job, with a reason that says so.
+// A lost group starts again: after its first loss at once, later after a wait that doubles up to a bound. A new step or
+// long work resets the count of losses. Too many losses in a row fail the job, with a reason that says so.
 TEST(LifecycleTest, DecidesWhatFollowsAGroupsLoss) {
   const std::string hopeless =
       "group 1 failed 10 times in a row without a new step; the last time: lost, for its node went; see whether that "

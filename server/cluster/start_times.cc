@@ -34,7 +34,7 @@ int64_t PlacedAt(const v1::StartTimes& start) {
 
 bool KeepsRules(const v1::RankBegun& begun) {
   if (begun.spans_size() > kBegunSpansMax) return false;
-  uint64_t end_ago = kStatedUsMax;  // Of the span before; how long ago it ended.
+  uint64_t end_ago = kStatedUsMax;  // How long ago the previous span ended.
   return std::all_of(begun.spans().begin(), begun.spans().end(), [&end_ago](const v1::RankSpan& span) {
     const bool known = v1::LifeSpan::What_IsValid(span.what()) && span.what() >= v1::LifeSpan::LOADED;
     if (!known || span.ago_us() > end_ago || span.duration_us() > span.ago_us()) return false;

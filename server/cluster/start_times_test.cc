@@ -103,7 +103,8 @@ TEST(StartTimesTest, HappenedAt) {
   EXPECT_EQ(HappenedAt(-5, 2000, start), 2000);
 }
 
-// Statements that are too long are cut at the placement.
+// A worker or rank may state that a span took longer than the time since the placement. Then the span begins at the
+// placement.
 TEST(StartTimesTest, LongStatements) {
   v1::StartTimes start = Placed(0, 1500);
   AddPrepared(Started(~uint64_t{0}, ~uint64_t{0}), 2000, start);
@@ -117,11 +118,11 @@ TEST(StartTimesTest, LongStatements) {
 // Reports of ranks that break a rule change nothing.
 TEST(StartTimesTest, RefusesBadReports) {
   std::vector<v1::RankBegun> bad(5);
-  Add(v1::LifeSpan::QUEUED, 10, 5, bad[0]);                // No rank's.
-  Add(static_cast<What>(99), 10, 5, bad[1]);               // Not known.
-  Add(v1::LifeSpan::LOADED, 10, 11, bad[2]);               // Ends in the future.
-  Add(v1::LifeSpan::LOADED, kStatedUsMax + 1, 5, bad[3]);  // Too long ago.
-  Add(v1::LifeSpan::LOADED, 10, 5, bad[4]);                // The next one begins before its end.
+  Add(v1::LifeSpan::QUEUED, 10, 5, bad[0]);                // A rank must not report this span.
+  Add(static_cast<What>(99), 10, 5, bad[1]);               // No known span.
+  Add(v1::LifeSpan::LOADED, 10, 11, bad[2]);               // The span ends in the future.
+  Add(v1::LifeSpan::LOADED, kStatedUsMax + 1, 5, bad[3]);  // The span began too long ago.
+  Add(v1::LifeSpan::LOADED, 10, 5, bad[4]);                // The span that follows begins before this one ends.
   Add(v1::LifeSpan::JOINED, 6, 5, bad[4]);
   bad.emplace_back();
   for (int i = 0; i < 17; ++i) Add(v1::LifeSpan::PROGRAM, 100, 0, bad.back());
@@ -130,7 +131,8 @@ TEST(StartTimesTest, RefusesBadReports) {
   EXPECT_THAT(Texts(start.spans()), ElementsAre("STORED 1500+0"));
 }
 
-// The upload is the end of what the client did. What cannot be is left out.
+// The span UPLOAD is the last part of the span SUBMIT. An upload that took longer than the whole, and durations that
+// are 0 or too long, give no span.
 TEST(StartTimesTest, Submit) {
   EXPECT_THAT(Texts(SubmitSpans(5000, 900, 300)), ElementsAre("SUBMIT 4100+900", "UPLOAD 4700+300"));
   EXPECT_THAT(Texts(SubmitSpans(5000, 900, 0)), ElementsAre("SUBMIT 4100+900"));

@@ -79,7 +79,7 @@ TEST_F(ClusterFiguresTest, CountsRestarts) {
   EXPECT_EQ(job.step, 7u);
 }
 
-// Other numbers of groups are no restarts, and take none away.
+// A change of the number of groups neither adds to the count of restarts nor lowers it.
 TEST_F(ClusterFiguresTest, AChangeOfGroupsIsNoRestart) {
   const std::string id = Submit({1, 1});
   FakeWorker worker("w1", 4);

@@ -117,7 +117,7 @@ class Coordinator {
   JobRows RowsSince(uint64_t version, size_t rows_max);  // ClusterState::RowsSince.
   // A job as its page shows it.
   struct JobView {
-    uint64_t version = 0;                 // To be asked with next time.
+    uint64_t version = 0;                 // The caller passes it to the next call, to learn what has changed since.
     std::optional<v1::JobStatus> status;  // Unset: nothing has changed since the version that was asked with.
     JobRow row;
   };
@@ -258,11 +258,12 @@ class Coordinator {
   // The histories that the writer read last.
   std::map<std::string, absl::StatusOr<std::map<SeriesKey, StoredSeries>>> histories_read_ ABSL_GUARDED_BY(mutex_);
   std::map<SessionId, Session> sessions_ ABSL_GUARDED_BY(mutex_);
-  std::set<SessionId> ready_ ABSL_GUARDED_BY(mutex_);  // For TakeReady.
-  bool must_tell_ ABSL_GUARDED_BY(mutex_) = false;     // `ready_` is not empty any more, and nobody was told yet.
+  std::set<SessionId> ready_ ABSL_GUARDED_BY(mutex_);  // The sessions that the next TakeReady returns.
+  // `ready_` was empty and is not any more, and `tell_ready_` was not called for it yet.
+  bool must_tell_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void()> tell_ready_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<Watch>> watches_ ABSL_GUARDED_BY(mutex_);  // By job.
-  std::vector<ServerDial> dials_ ABSL_GUARDED_BY(mutex_);                          // For TakeDials.
+  std::vector<ServerDial> dials_ ABSL_GUARDED_BY(mutex_);  // The dials that the next TakeDials returns.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   SteadyCondition writer_wakes_;  // Wakes the writer: there is work, or the coordinator ends.

@@ -60,7 +60,7 @@ TEST_F(CoordinatorAvoidTest, RestartsElsewhere) {
   EXPECT_THAT(Avoided("w1"), IsEmpty());
 }
 
-// The only worker is used all the same.
+// A worker on which groups died still gets a group if there is no other worker.
 TEST_F(CoordinatorAvoidTest, TheOnlyWorkerIsUsedAllTheSame) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -72,8 +72,8 @@ TEST_F(CoordinatorAvoidTest, TheOnlyWorkerIsUsedAllTheSame) {
   EXPECT_THAT(Avoided("w1"), HasSubstr("4 times"));
 }
 
-// Groups that somebody stopped did not die, and a worker that is lost counts once. A worker that comes and goes is
-// avoided.
+// A group that somebody stopped does not count as a death. A lost worker counts as one death, however many groups it
+// ran. So a worker that comes and goes is avoided.
 TEST_F(CoordinatorAvoidTest, CountsWhatTheWorkerIsToBlameFor) {
   FakeWorker w1("w1", 3);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -54,7 +54,8 @@ class CoordinatorDistanceTest : public CoordinatorFixture {
   uint64_t step_ = 0;
 };
 
-// The status and the history have both. A group that reports no distance has none.
+// The job's status and its history have each group's distance from the center and its staleness. A group that reports
+// no distance has none.
 TEST_F(CoordinatorDistanceTest, AreInTheStatusAndInTheHistory) {
   Start(v1::AveragingSpec::ELASTIC);
   Train();
@@ -76,7 +77,7 @@ TEST_F(CoordinatorDistanceTest, AreInTheStatusAndInTheHistory) {
   EXPECT_EQ(points[20].exchanging_ms(), 1u);
 }
 
-// In a round all groups change the center together.
+// Under rules with rounds all groups change the center together, so the status has no staleness.
 TEST_F(CoordinatorDistanceTest, NoStalenessInRounds) {
   Start(v1::AveragingSpec::AVERAGE);
   Train();

@@ -118,7 +118,8 @@ TEST_F(CoordinatorHoldTest, OthersGoOn) {
   EXPECT_EQ(coordinator_->Resume("no-1", now_).status().code(), absl::StatusCode::kNotFound);
 }
 
-// The evaluation of the center is held alike, and goes on as an evaluation.
+// An evaluation of the center that ends in the same way several times is held, too. After ResumeJob it starts again as
+// an evaluation.
 TEST_F(CoordinatorHoldTest, HoldsTheEvaluation) {
   FakeWorker w1("w1", 1);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

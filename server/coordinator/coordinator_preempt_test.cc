@@ -73,8 +73,8 @@ TEST_F(CoordinatorPreemptTest, OnlyAsManyGroupsAsMustLeave) {
   EXPECT_EQ(w2.started()[0].incarnation, 2u);
 }
 
-// Nobody leaves for a job of the same priority, for one that another worker has room for, or if it may not be asked. A
-// cancelled job's slots, which become free soon, count as free.
+// No group leaves for a job of the same priority, for a job that another worker has room for, or if its own job is not
+// preemptible. Slots of a cancelled job count as free, because they become free soon.
 TEST_F(CoordinatorPreemptTest, NobodyLeavesInVain) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -102,7 +102,7 @@ TEST_F(CoordinatorPreemptTest, NobodyLeavesInVain) {
   EXPECT_EQ(w2.started().size(), 2u);
 }
 
-// A group that has been asked is asked again if its worker connects again, and nobody else is.
+// If the worker of a group that was asked to leave connects again, that group is asked again, and no other.
 TEST_F(CoordinatorPreemptTest, SurvivesALostStream) {
   FakeWorker w1("w1", 2), w2("w2", 2);
   for (FakeWorker* worker : {&w1, &w2}) ASSERT_TRUE(worker->Connect(*coordinator_, now_).ok());

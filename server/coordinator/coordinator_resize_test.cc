@@ -54,7 +54,7 @@ class CoordinatorResizeTest : public CoordinatorFixture {
     for (FakeWorker* worker : workers) ASSERT_TRUE(worker->Connect(*coordinator_, now_).ok());
   }
 
-  uint64_t step_ = 1000;  // More than the job has, so that nobody knows when it ends.
+  uint64_t step_ = 1000;  // More steps than the job has. So the coordinator has no estimate of the job's end.
   FakeWorker w1_{"w1", 2}, w2_{"w2", 4};
 };
 
@@ -143,7 +143,7 @@ TEST_F(CoordinatorResizeTest, BeginsWhenAllHaveLeftForIt) {
   EXPECT_THAT(Log(high), Not(HasSubstr("begins with")));
 }
 
-// While a server is silent, groups could not go on after a change.
+// While a server is silent, groups could not go on after a change of their number. So the number stays.
 TEST_F(CoordinatorResizeTest, StaysWhileAServerIsSilent) {
   Connect({&w1_});
   const std::string id = SubmitWithin(1);
@@ -157,7 +157,7 @@ TEST_F(CoordinatorResizeTest, StaysWhileAServerIsSilent) {
   EXPECT_THAT(Status(id).groups(), SizeIs(3)) << Log(id);
 }
 
-// A group that hangs cannot leave.
+// A group that hangs cannot leave, so the number of groups stays.
 TEST_F(CoordinatorResizeTest, StaysWhileAGroupIsSilent) {
   Connect({&w1_});
   const std::string id = SubmitWithin(1);
@@ -171,7 +171,7 @@ TEST_F(CoordinatorResizeTest, StaysWhileAGroupIsSilent) {
   EXPECT_THAT(Status(id).groups(), SizeIs(3)) << Log(id);
 }
 
-// A group on a worker that gets no groups would find no room after a change.
+// A group on a drained worker would find no room there after a change. So the number of groups stays.
 TEST_F(CoordinatorResizeTest, StaysWhileAGroupIsOnADrainedWorker) {
   Connect({&w1_});
   const std::string id = SubmitWithin(1);

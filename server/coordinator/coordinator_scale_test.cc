@@ -365,7 +365,8 @@ TEST_F(CoordinatorScaleTest, OnlyAnswersToQuestionsCount) {
   EXPECT_TRUE(Ends("b:1").empty());
 }
 
-// Groups that finish before they hear of the wish end the job as ever. The evaluation's number was another group's.
+// A user asks for another number of groups, but all groups finish before they leave. Then the job is evaluated as
+// usual. The evaluation gets the number of a group of generation 1, so its start must be a later one.
 TEST_F(CoordinatorScaleTest, GroupsThatFinishFirstEndTheJob) {
   FakeWorker w1("w1", 3);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

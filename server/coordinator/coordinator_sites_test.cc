@@ -47,8 +47,8 @@ class CoordinatorSitesTest : public CoordinatorFixture {
   }
 };
 
-// The agent learns which groups wait for its site, and what their job asks of Slurm. Its words stand behind the reason
-// and in the job's log. Groups at other sites are not its business.
+// The agent learns which groups wait for its site, and what their job asks of Slurm. It does not learn of groups at
+// other sites. The agent's notes are appended to the job's reason, and written to the job's log.
 TEST_F(CoordinatorSitesTest, TheAgentLearnsWhatWaits) {
   Heartbeat("b:1");
   ASSERT_TRUE(Ask(Request()).ok());
@@ -84,7 +84,7 @@ TEST_F(CoordinatorSitesTest, TheAgentLearnsWhatWaits) {
                                                        "start hooke-worker --slurm --site hpc again"));
 }
 
-// Nodes would wait idle for groups that their owner's quota holds back.
+// The agent does not learn of groups that wait because of their owner's quota. Nodes for them would stand idle.
 TEST_F(CoordinatorSitesTest, NoNodesBeyondAQuota) {
   settings_.cluster.owner_slots = *ParseOwnerSlots("5");
   Restart();
@@ -187,7 +187,8 @@ TEST_F(CoordinatorSitesTest, ALargerJobIsNotRefused) {
   EXPECT_TRUE(coordinator_->Submit(request, now_).ok());
 }
 
-// Two agents would submit everything twice. Another one may take over when the first is gone.
+// A second agent for a site is refused, because two would submit every batch job twice. It may take over when the first
+// one is gone.
 TEST_F(CoordinatorSitesTest, OneAgentForASite) {
   ASSERT_TRUE(Ask(Request("i1")).ok());
   Pass(absl::Seconds(30), {});

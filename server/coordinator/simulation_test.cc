@@ -253,7 +253,7 @@ class Cluster {
 
   struct LastGeneration {
     uint32_t number = 0;
-    absl::Duration at;     // When it was first seen.
+    absl::Duration at;     // The virtual time at which the test first saw this generation.
     uint32_t of_user = 0;  // The generation that follows the last change by a user; 0: there was none.
   };
   std::map<std::string, LastGeneration> generations_;  // By job.

@@ -9,7 +9,7 @@
 namespace hooke {
 
 absl::Duration LongestDownload(uint64_t bytes) {
-  constexpr double kSlowest = 1 << 20;  // Bytes per second.
+  constexpr double kSlowest = 1 << 20;  // The slowest rate, in bytes per second, at which a large download may go.
   return std::max(absl::Minutes(10), absl::Seconds(static_cast<double>(bytes) / kSlowest));
 }
 

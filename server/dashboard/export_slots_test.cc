@@ -32,7 +32,7 @@ TEST(ExportSlotsTest, TwoAtOnce) {
   EXPECT_TRUE(slots.Reserve("d", "job-4", kNow + absl::Seconds(30)).ok());
 }
 
-// A small model has ten minutes, a large one a second for each MiB.
+// A download may take ten minutes, or one second for each MiB if that is longer.
 TEST(ExportSlotsTest, HowLongADownloadMayTake) {
   constexpr uint64_t kMiB = 1 << 20;
   EXPECT_EQ(LongestDownload(0), absl::Minutes(10));

@@ -41,9 +41,9 @@ struct Sizes {
   uint32_t groups = 256;     // Of the newest job.
 };
 
-constexpr uint32_t kPointsOfHistory = 300;  // Of each group of a job that has trained.
+constexpr uint32_t kPointsOfHistory = 300;  // Points in the history of each group of a job that has trained.
 constexpr uint32_t kPointsOfNewest = 120;
-constexpr uint32_t kCallers = 64;  // That submit jobs at once.
+constexpr uint32_t kCallers = 64;  // Clients that submit jobs at the same time.
 constexpr uint32_t kAtOnce = 50;   // Jobs that train side by side.
 
 class Crowd {

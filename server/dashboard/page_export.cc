@@ -40,7 +40,8 @@ struct PageExport::Source {
   explicit Source(CenterPullOptions options) : pull(std::move(options)) {}
 
   CenterPull pull;
-  std::optional<CenterFile> file;  // Of `pull`.
+  // The model file that `pull` delivers. It is set once the servers have given its layout.
+  std::optional<CenterFile> file;
 };
 
 PageExport::PageExport(JobOf job_of, PageExportOptions options)

@@ -23,13 +23,14 @@ struct PageExportOptions {
   ClusterToken token = {};  // Of the cluster; may be empty.
   // Before the first byte: a server that sends nothing for so long is away. The page waits for the answer meanwhile.
   absl::Duration silence_at_first = absl::Seconds(8);
-  absl::Duration silence_later = absl::Seconds(30);  // The same, while the file is sent.
+  // A server that sends nothing for this long while the file is sent is away.
+  absl::Duration silence_later = absl::Seconds(30);
   ExportSlotsOptions slots = {};
 };
 
 // The coordinator's answer to a page that wants to download a model.
 struct PreparedExport {
-  std::string ticket;  // Of the download.
+  std::string ticket;  // Names the download in the page's next request.
   std::string file_name;
   uint64_t bytes = 0;
   std::vector<std::string> notes;  // Remarks for people, each a sentence.

@@ -91,9 +91,10 @@ class Heartbeat {
 
   // Only beater_ uses these.
   bool answered_ = false;
-  bool refused_ = false;                                   // The coordinator has refused our token; that was logged.
-  absl::Duration complained_ = -absl::InfiniteDuration();  // Steady.
-  std::string problem_;                                    // The last one that was logged; empty: none.
+  bool refused_ = false;  // The coordinator has refused our token; that was logged.
+  // The steady time of the last complaint that the coordinator is away.
+  absl::Duration complained_ = -absl::InfiniteDuration();
+  std::string problem_;  // The problem that was logged last; empty: none.
   // The list of jobs on disk that the coordinator accepted last; nullopt: none.
   std::optional<std::vector<std::pair<std::string, uint64_t>>> listed_;
   int beats_since_listed_ = 0;

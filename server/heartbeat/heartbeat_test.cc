@@ -184,13 +184,17 @@ class FakeCoordinator : public v1::Coordinator::Service {
     return closed_;
   }
 
-  bool refuses = false;  // Set before the first heartbeat.
+  // Every heartbeat is refused with UNAUTHENTICATED. Tests set it before the first heartbeat.
+  bool refuses = false;
   bool ends_generation =
-      false;  // Answers name a generation that ends, until the server answers about it. Set as above.
+      // Answers tell the server to end a generation, until it reports how far the groups came. Tests set it before the
+      // first heartbeat.
+      false;
   absl::Notification answered;
   absl::Notification sealed;
   std::map<std::string, std::string>
-      forgotten;  // Jobs and keys that each answer names. Set before the first heartbeat.
+      // The jobs that each answer tells the server to free, with their keys. Tests set it before the first heartbeat.
+      forgotten;
 
  private:
   absl::Mutex mutex_;
@@ -254,7 +258,7 @@ TEST_F(HeartbeatTest, TellsAndSeals) {
   ASSERT_FALSE(parameters.trips().empty());
   for (const ClockRoundTrip& trip : parameters.trips()) {
     EXPECT_GT(trip.sent, 0);
-    EXPECT_EQ(trip.answered, 1700000000000000000);  // Never that of the answer without a time.
+    EXPECT_EQ(trip.answered, 1700000000000000000);  // An answer without a time gives no round trip.
     EXPECT_GE(trip.received, trip.sent);
   }
   EXPECT_THAT(log_.str(), HasSubstr("joined the coordinator at 127.0.0.1"));
@@ -315,11 +319,13 @@ TEST_F(HeartbeatTest, EndsGenerations) {
   EXPECT_EQ(text.find("cannot say"), text.rfind("cannot say"));
 }
 
-// A job's groups wait for the answer, so it does not wait for the next heartbeat.
+// Groups wait until the server has ended their generation. So the server reports that at once, not with its next
+// regular heartbeat.
 TEST_F(HeartbeatTest, AnswersAtOnce) {
   coordinator_.ends_generation = true;
   FakeParameters parameters(0);
-  for (int i = 0; i < 2; ++i) (void)parameters.EndGeneration("", "", 0);  // The failures.
+  // FakeParameters lets the first two calls fail. So the heartbeat's own call succeeds.
+  for (int i = 0; i < 2; ++i) (void)parameters.EndGeneration("", "", 0);
   HeartbeatOptions options = Options(parameters);
   options.interval = 3 * kDeadline;
   auto heartbeat = std::make_unique<Heartbeat>(options);

@@ -12,8 +12,10 @@ namespace {
 // most of the file, so their records have to be smaller than their share of the points.
 constexpr size_t kSeriesMax = 512;
 constexpr size_t kJobMax = 13312;
-constexpr size_t kOnePageSeries = 36;  // One record needs a page of its own, the other one none.
-constexpr size_t kNoPageSeries = 12;   // No record needs a page of its own.
+// At most so many points fit in a series of which only the larger record needs pages of its own.
+constexpr size_t kOnePageSeries = 36;
+// At most so many points fit in a series of which no record needs pages of its own.
+constexpr size_t kNoPageSeries = 12;
 constexpr uint32_t kGroupsOfShares = 110;
 constexpr uint32_t kGroupsOfOnePage = 300;
 

@@ -75,7 +75,8 @@ TEST(SeriesTest, TakesBurstsAndAClockThatGoesBack) {
   EXPECT_EQ(series.points().back().unix_ms, 10100);
 }
 
-// No report of a rank makes a record larger than the bound of disk allows.
+// A time that a rank reports is cut to what a stored record has room for. Otherwise a record could grow beyond its
+// bound.
 TEST(SeriesTest, MillisecondsOfAReport) {
   EXPECT_EQ(StoredMilliseconds(0), 0u);
   EXPECT_EQ(StoredMilliseconds(1.2345), 1235u);

@@ -17,7 +17,7 @@ namespace hooke {
 struct ReportedExchanges {
   uint32_t group = 0;
   uint32_t incarnation = 0;
-  uint64_t exchanges = 0;  // That succeeded since this incarnation began.
+  uint64_t exchanges = 0;  // Exchanges of this start of the group that succeeded.
 };
 
 class Staleness {
@@ -37,7 +37,7 @@ class Staleness {
   struct Group {
     uint32_t incarnation = 0;
     uint64_t reported = 0;
-    uint64_t own = 0;  // Over all its incarnations.
+    uint64_t own = 0;  // Exchanges over all starts of the group.
     Mark older;
     Mark newer;
   };

@@ -73,10 +73,10 @@ class FileStore {
     void Drop();
 
     FileStore* const store_;
-    const std::multiset<absl::Duration>::iterator begun_;  // In `uploads_`.
+    const std::multiset<absl::Duration>::iterator begun_;  // This upload's element in FileStore::uploads_.
     ChunkCheck check_;
     std::unique_ptr<NewContent> content_;  // Null: the content that is coming is stored already.
-    uint64_t reserved_ = 0;                // As the content counts.
+    uint64_t reserved_ = 0;                // Counted() of the content that is coming, which FileStore::reserved_ has.
     uint32_t contents_ = 0;
   };
   // RESOURCE_EXHAUSTED: too many uploads run. The store must outlive the upload.
@@ -140,11 +140,12 @@ class FileStore {
   const FileStoreOptions options_;
   const std::unique_ptr<ContentFolder> folder_;
   absl::Mutex mutex_;
-  SteadyCondition removed_;                                        // A content has left `stored_`.
-  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);   // By SHA-256.
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                     // Of `stored_`.
-  uint64_t counted_ ABSL_GUARDED_BY(mutex_) = 0;                   // What `stored_` counts as.
-  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;                  // What the contents being uploaded count as.
+  SteadyCondition removed_;                                       // A content has left `stored_`.
+  std::map<std::string, Stored> stored_ ABSL_GUARDED_BY(mutex_);  // By SHA-256.
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;                    // The bytes of all contents in `stored_`.
+  uint64_t counted_ ABSL_GUARDED_BY(mutex_) = 0;                  // The sum of Counted() over `stored_`.
+  // The sum of Counted() over the contents that are being uploaded.
+  uint64_t reserved_ ABSL_GUARDED_BY(mutex_) = 0;
   std::multiset<absl::Duration> uploads_ ABSL_GUARDED_BY(mutex_);  // When the running uploads began.
 };
 

@@ -93,7 +93,8 @@ TEST_F(FileStoreTest, LimitsNameTheKeyTheSizeAndTheFlag) {
   EXPECT_TRUE(absl::IsResourceExhausted(store_->BeginUpload(kNow).status()));
 }
 
-// Each file takes one of the names that the disk has. Uploads of empty ones once took all of them.
+// Each stored file takes an inode of the disk. Uploads of empty files once took all inodes, so an empty file also
+// counts against the limit.
 TEST_F(FileStoreTest, ManyTinyFilesDoNotUseUpTheDisksNames) {
   FileStoreOptions options;
   options.total_bytes_max = 40 << 10;
@@ -129,7 +130,8 @@ TEST_F(FileStoreTest, AStoreThatHasBecomeTooSmallTakesJobsWithoutNewFiles) {
   EXPECT_FALSE(store_->FindMissing({Content("c")}, kNow).ok());
 }
 
-// Each group would get a copy of the content for each path.
+// A manifest may name one content under many paths, and each group gets a copy for each path. So the copies count
+// against the limit of a job.
 TEST_F(FileStoreTest, ManyPathsOfOneLargeContentAreRefused) {
   FileStoreOptions options;
   options.job_bytes_max = 5000;

@@ -12,8 +12,9 @@
 namespace hooke {
 
 struct ShardMetricLimits {
-  size_t shards_max = 200;   // Of the others only their number is told.
-  size_t groups_max = 1024;  // Of all shards together.
+  // The most shards with samples of their own. Of the others the metrics only give the number.
+  size_t shards_max = 200;
+  size_t groups_max = 1024;  // The most groups with samples of their own, in all shards together.
 };
 
 void AddShardMetrics(const std::vector<ShardFigures>& shards, const ShardMetricLimits& limits,

@@ -48,7 +48,7 @@ absl::StatusOr<StoredJobs> JobStore::Load() {
 }
 
 absl::Status JobStore::LoadJobs(std::vector<JobRecord>& jobs) {
-  Records records;  // Those of one job. They come one after another.
+  Records records;  // The records of one job. A scan returns them one after another.
   const auto end_job = [&] {
     if (records.empty()) return absl::OkStatus();
     absl::StatusOr<JobRecord> job = JobFrom(std::exchange(records, {}));

@@ -140,7 +140,7 @@ struct JobRecord {
   v1::JobState state = v1::JOB_STATE_QUEUED;
   std::string reason;
   int64_t submitted_unix_ms = 0;
-  uint64_t preparing_us = 0;  // As in SubmitRequest; so is the next one.
+  uint64_t preparing_us = 0;  // SubmitRequest has `preparing_us` and `upload_us`, too.
   uint64_t upload_us = 0;
   int64_t started_unix_ms = 0;
   int64_t first_step_unix_ms = 0;
@@ -172,7 +172,7 @@ struct WorkerDrain {
 // How much of the cluster an owner of jobs has used.
 struct OwnerUse {
   std::string owner;
-  double slot_seconds = 0;  // As they counted at `unix_ms`. 0: the record is removed.
+  double slot_seconds = 0;  // Use up to `unix_ms`. 0: the record is removed.
   int64_t unix_ms = 0;
 };
 

@@ -28,7 +28,7 @@ struct QueuedJob {
   uint64_t number = 0;
   uint32_t priority = 0;
   std::string owner;
-  uint64_t slots = 0;    // That its waiting groups need.
+  uint64_t slots = 0;    // The slots that its waiting groups need together.
   bool started = false;  // Some of its groups run, or have finished.
 };
 
@@ -40,8 +40,8 @@ std::vector<size_t> FairOrder(absl::Span<const QueuedJob> jobs, const std::map<s
 
 // The most slots that owners may use at once.
 struct OwnerSlots {
-  std::optional<uint32_t> each;             // nullopt: no limit.
-  std::map<std::string, uint32_t> of = {};  // These owners have a limit of their own.
+  std::optional<uint32_t> each;             // The limit of each owner that `of` does not name; nullopt: no limit.
+  std::map<std::string, uint32_t> of = {};  // Owners with a limit of their own.
 
   std::optional<uint32_t> LimitOf(const std::string& owner) const;
 };

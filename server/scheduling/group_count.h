@@ -28,7 +28,7 @@ struct ResizeOptions {
 struct KindSeen {
   std::string site;  // Empty: any.
   uint32_t count = 0;
-  uint32_t min = 0;  // 0, as is `max`: the number stays.
+  uint32_t min = 0;  // If `min` and `max` are 0, the number of groups never follows the room.
   uint32_t max = 0;
   uint32_t placed = 0;  // Groups that run or start.
   // Groups for which there is no room. Those that wait for a next try, or are held, do not count.

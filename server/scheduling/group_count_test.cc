@@ -189,7 +189,8 @@ TEST_F(GroupCountTest, EachKindHasItsOwnRoom) {
   EXPECT_THAT(changes[1].reason, HasSubstr("grows from 1 to 2 groups: hpc has room"));
 }
 
-// Room that comes and goes by chance: the number stays within its limits, and changes are a pause apart.
+// Room comes and goes at random. The number of groups stays within its limits, and two changes are at least a pause
+// apart.
 TEST_F(GroupCountTest, NeverFlaps) {
   int changes = 0;
   for (uint32_t seed = 1; seed <= 200; ++seed) {

@@ -13,9 +13,9 @@ namespace hooke {
 // The progress of one start of a group.
 struct Pace {
   uint64_t first_step = 0;   // The first step that it reported.
-  uint64_t step = 0;         // The last one.
+  uint64_t step = 0;         // The last step that it reported.
   uint64_t steps_total = 0;  // 0: not known.
-  absl::Duration worked;     // Time between these two reports.
+  absl::Duration worked;     // The time between its first and its last report.
 };
 
 // Returns the time that was left at the last report if the group goes on as it went so far. nullopt: it has worked for

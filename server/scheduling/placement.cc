@@ -67,10 +67,11 @@ class KeptRooms {
   absl::Duration Latest(uint32_t ranks, absl::Duration now);
 
   bool begun_ = false;
-  absl::Duration latest_;           // When the last group has started at the latest.
-  std::vector<Timed> by_latest_;    // A heap by LatestStart, the first on top. Entries may be too early.
-  std::vector<Timed> by_earliest_;  // A heap by EarliestStart, the first on top: rooms that are not kept yet.
-  std::vector<Room*> being_kept_;   // Rooms that each further group keeps.
+  absl::Duration latest_;  // The latest time at which the last group given to Keep can start.
+  // A heap with the least time on top. A time may be too early, and is then computed anew.
+  std::vector<Timed> by_latest_;
+  std::vector<Timed> by_earliest_;  // A heap with the least EarliestStart on top, of rooms that no group keeps yet.
+  std::vector<Room*> being_kept_;   // Rooms that each further group of these needs keeps, too.
 };
 
 // The answer for all groups with the same needs, once one of them could not be placed. Rooms only fill up while groups
@@ -78,7 +79,7 @@ class KeptRooms {
 struct Refusal {
   KeptRooms kept;
   size_t refused = 0;
-  std::string reason;  // Of the last one.
+  std::string reason;  // Why the last refused group waits.
   size_t placed = 0;   // Number of groups that were placed before `reason` was made.
 };
 
@@ -110,7 +111,8 @@ class Placer {
   uint64_t open_slots_ = 0;
   std::vector<std::pair<Room*, uint32_t>> taken_;
   std::map<Needs, Refusal> refusals_;
-  const WaitingGroup* last_ = nullptr;  // The last group, and the answer for its needs.
+  // The group that was placed or refused last. `of_last_` is the entry of `refusals_` for its needs.
+  const WaitingGroup* last_ = nullptr;
   Refusal* of_last_ = nullptr;
   size_t placed_ = 0;
   bool any_kept_ = false;
@@ -250,7 +252,8 @@ void Placer::Take(const PlacedPart& part) {
 // Takes rooms out of the open ones, because a group keeps them now.
 void Placer::Close(const std::vector<Room*>& kept) {
   any_kept_ = any_kept_ || !kept.empty();
-  std::map<uint32_t, std::vector<uint32_t>> closed;  // As open_.
+  // Rooms to take out, in the form of `open_`: by the number of free slots.
+  std::map<uint32_t, std::vector<uint32_t>> closed;
   for (const Room* room : kept) {
     if (room->worker.free > 0 && !room->worker.drained) closed[room->worker.free].push_back(room->index);
   }
@@ -348,7 +351,8 @@ std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup* const> queue, 
   std::vector<Placement> placements;
   placements.reserve(queue.size());
   Placer placer(rooms, now);
-  std::set<std::string> closed;  // Owners of whom a group waits because of their quota.
+  // Owners with a group that waits because of their quota. Their later groups wait as well.
+  std::set<std::string> closed;
   for (const WaitingGroup* group : queue) {
     Placement& placement = placements.emplace_back();
     if (placement.reason = OverQuota(*group, quotas, closed); !placement.reason.empty()) continue;

@@ -20,7 +20,8 @@ struct Plan {
   std::vector<const FreeWorker*> workers;
   std::vector<size_t> victims;
   uint32_t highest = 0;  // The highest priority of a victim.
-  uint64_t ranks = 0;    // Slots of the victims on all workers. So a part of the victims is always better than all.
+  // Slots of the victims on all workers, also on others than `workers`. So a subset of the victims always has fewer.
+  uint64_t ranks = 0;
 };
 
 class Planner {
@@ -86,7 +87,7 @@ class Planner {
     uint32_t ranks = 0;
   };
   struct OnWorker {
-    uint64_t room = 0;  // Slots that are or become free.
+    uint64_t room = 0;  // Slots that are free now, or become free because a group is leaving.
     std::vector<Part> parts;
   };
   // Ranks, GPUs of each, site, whether the group is a command, and its job, for which some workers may be.
@@ -114,7 +115,8 @@ class Planner {
   // Replaces `best` by the plan for these workers if that one is better.
   void Consider(const HinderedGroup& waiting, WorkerSet workers, std::optional<Plan>& best) const {
     uint64_t room = 0;
-    std::map<size_t, uint64_t> slots_of;  // Candidates, and their slots on these workers.
+    // The groups that could leave, and how many slots of these workers each of them has.
+    std::map<size_t, uint64_t> slots_of;
     for (const FreeWorker* worker : workers) {
       const OnWorker& on_worker = on_worker_[index_of_.at(worker->name)];
       room += on_worker.room;
@@ -173,9 +175,9 @@ class Planner {
 
   const absl::Span<const FreeWorker> workers_;
   const absl::Span<const RunningGroup> running_;
-  std::vector<bool> leaves_;  // By group: it was chosen.
+  std::vector<bool> leaves_;  // leaves_[i]: running_[i] was chosen to leave.
   absl::flat_hash_map<absl::string_view, size_t> index_of_;
-  std::vector<OnWorker> on_worker_;  // As `workers_`.
+  std::vector<OnWorker> on_worker_;  // on_worker_[i] belongs to workers_[i].
   // Needs for which there was no plan, and the highest priority for which there was none.
   std::map<Needs, uint32_t> in_vain_;
 };

@@ -119,7 +119,8 @@ TEST(PreemptionTest, EqualsTheBestOfAllChoices) {
     }
     const HinderedGroup waiting = Waits(1 + below(7), below(4));
     std::optional<uint32_t>
-        lowest;  // Over all choices: the lowest of their highest priorities, plus 1; 0: nobody leaves.
+        // The least possible value of: 1 + the highest priority of a group that leaves. 0: no group has to leave.
+        lowest;
     for (uint32_t gone = 0; gone < 1u << running.size(); ++gone) {
       uint32_t highest = 0;
       bool allowed = true;

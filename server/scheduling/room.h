@@ -35,7 +35,7 @@ struct Room {
   absl::Duration kept_until = -absl::InfiniteDuration();
   // The first group that keeps later ones off this worker. Null: there is none.
   const WaitingGroup* kept_for = nullptr;
-  uint32_t index = 0;  // In Rooms::all(), while groups are placed.
+  uint32_t index = 0;  // This room's index in Rooms::all(). It is valid while groups are placed.
   FreeWorker worker;
 };
 

@@ -23,7 +23,7 @@ TEST(StepWorkTest, MeasuresInWindows) {
   EXPECT_EQ(work.of_a_step(), absl::Milliseconds(200));
 }
 
-// Large models make few steps.
+// A measurement lasts until five steps are made, because large models make few steps.
 TEST(StepWorkTest, WaitsForSteps) {
   StepWork work;
   EXPECT_FALSE(work.Note(absl::Seconds(0), 1, absl::Seconds(20), kOptions));

@@ -111,8 +111,9 @@ class GrpcDialBack final : public DialBack {
   const absl::Duration timeout_;
   grpc::CompletionQueue queue_;
   absl::Mutex mutex_;
-  std::map<Call*, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mutex_);  // Those that have not ended, by tag.
-  std::thread finisher_;                                                  // Last: it uses the others.
+  // The calls that have not ended. The key is the call's tag in `queue_`.
+  std::map<Call*, std::unique_ptr<Call>> calls_ ABSL_GUARDED_BY(mutex_);
+  std::thread finisher_;  // Its loop uses the members above, so it is declared last.
 };
 
 }  // namespace

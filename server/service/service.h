@@ -110,7 +110,7 @@ class CoordinatorService final : private WorkerSessions::Service {
   FileCalls files_;
   StopSignal stop_;
   std::once_flag stop_once_;
-  std::thread ticker_;  // Last: it uses the others.
+  std::thread ticker_;  // It uses the members above, so it is declared last.
 };
 
 }  // namespace hooke

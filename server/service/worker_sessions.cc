@@ -49,7 +49,7 @@ struct WorkerSessions::Stream {
 
   grpc::ByteBuffer message;  // Owned by the read under way.
   std::vector<v1::WorkerCommand> commands;
-  size_t sent = 0;  // The command that is being written, or is to be written next.
+  size_t sent = 0;  // Index in `commands` of the command that is being written, or that is written next.
   bool writing = false;
   bool written_any = false;                 // A command has been written, and with it the call's headers.
   absl::Time taken = absl::InfinitePast();  // When `commands` was taken from the Coordinator.

@@ -216,7 +216,8 @@ TEST_F(WorkerSessionsTest, TheWorkerEndsItsSession) {
 // A worker does not read, and more commands wait for it than its connection takes. The worker connects again. The old
 // session ends although a write of it is under way.
 TEST_F(WorkerSessionsTest, DropsAWorkerThatDoesNotRead) {
-  constexpr int kStops = 8000;  // About a megabyte; a stream takes 64 KiB ahead of its reader.
+  // Together about a megabyte. A stream takes only 64 KiB that its reader has not read.
+  constexpr int kStops = 8000;
   Worker deaf(port_, Hello("w1", kStops));
   const absl::Time limit = absl::Now() + kDeadline;
   while (coordinator_->Nodes(InstantNow()).empty() && absl::Now() < limit) {

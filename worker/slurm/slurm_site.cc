@@ -25,15 +25,14 @@ namespace {
 
 constexpr size_t kOutputMax = 8 << 20;  // The most bytes that are kept of squeue's output.
 constexpr size_t kNoteMax = 500;        // Bytes of a note. The coordinator shows no more.
-constexpr int kJobsMax =
-    4096;  // The most `notes`, and the most `jobs`, in one SiteHeartbeatRequest (proto/coordinator.proto).
-constexpr int kSubmissionsMax = 16;  // The most calls of sbatch in one turn. The next turn submits more.
-constexpr size_t kAskedMax =
-    500;  // One call asks how at most this many batch jobs ended. Nobody asks about the others.
+constexpr int kJobsMax = 4096;          // The most `notes`, and the most `jobs`, in one SiteHeartbeatRequest.
+constexpr int kSubmissionsMax = 16;     // The most calls of sbatch in one turn. The next turn submits more.
+// One call asks how at most this many batch jobs ended. Nobody asks about the others.
+constexpr size_t kAskedMax = 500;
 // The most bytes of a log's line in a text on how a batch job ended. A note has room for several such texts.
 constexpr size_t kEndLineMax = 120;
-constexpr char kScriptSays[] =
-    "worker.sbatch: ";  // A line of a batch job's log that the script itself printed begins so.
+// A line of a batch job's log that the script itself printed begins so.
+constexpr char kScriptSays[] = "worker.sbatch: ";
 
 std::shared_ptr<grpc::Channel> Dial(const SlurmSiteOptions& options) {
   grpc::ChannelArguments arguments;
