@@ -173,7 +173,7 @@ std::string OneLine(absl::string_view text) {
 
 // What hooke_leave_at_exit was told. A process joins once, so it has one AtExit.
 struct AtExit {
-  hooke_job* job = nullptr;  // Null if nothing is to be done.
+  hooke_job* job = nullptr;  // The job to leave when the process exits. Null: there is nothing to do.
   std::optional<std::string> message;
 };
 

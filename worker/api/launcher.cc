@@ -8,7 +8,8 @@ namespace {
 
 // A launcher sets both variables for each process that it starts.
 struct Launcher {
-  const char* mark;  // srun's number of tasks is also set in batch scripts, which are no step.
+  // A variable that only started processes have. srun's number of tasks is also set in batch scripts.
+  const char* mark;
   const char* processes;
   const char* name;
 };
@@ -55,7 +56,8 @@ absl::Status CheckLauncher(uint32_t ranks, const Environment& environment) {
   for (const Launcher& launcher : kMpiLaunchers) {
     const uint32_t processes = ProcessesOf(launcher, environment);
     if (processes > 1) return AreNoGroup(launcher, processes);
-    if (processes == 1) return absl::OkStatus();  // Whatever is around the mpirun, this process is its only one.
+    // A launcher further out, such as srun around mpirun, does not matter: this group has one process.
+    if (processes == 1) return absl::OkStatus();
   }
   for (const Launcher& launcher : kOtherLaunchers) {
     const uint32_t processes = ProcessesOf(launcher, environment);

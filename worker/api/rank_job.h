@@ -50,7 +50,8 @@ class RankJob {
   // These functions do what the functions of hooke.h with the same names do. Their contracts are there.
   hooke_place Place() const;
   absl::Span<const hooke_generation> EarlierGenerations() const { return earlier_; }
-  uint64_t first_step() const { return start_.first_step(); }  // Of the generation.
+  // The step at which the job's present generation began.
+  uint64_t first_step() const { return start_.first_step(); }
   absl::Status Register(absl::Span<hooke_tensor> tensors);
   absl::StatusOr<uint64_t> Begin(const hooke_plan& plan);
   absl::Status GradientReady(size_t index);
@@ -95,7 +96,7 @@ class RankJob {
   const v1::JobSpec job_;  // With defaults.
   const Dependencies deps_;
   const std::string rule_;
-  std::vector<std::vector<hooke_share>> shares_;  // Of earlier_.
+  std::vector<std::vector<hooke_share>> shares_;  // The memory to which the `shares` of earlier_ point.
   std::vector<hooke_generation> earlier_;
 
   Stage stage_ = Stage::kJoined;

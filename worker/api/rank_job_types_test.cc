@@ -268,10 +268,11 @@ TEST_P(RankJobTypesTest, ElasticConserves) {
     ASSERT_TRUE(job.Collective([](Group& group) { return group.Barrier(); }).ok());
     const std::vector<float> center = server_.center();
     const std::vector<float> own = program.All();
-    const double distance = std::pow(1 - 2 * kAlpha, kExchanges);  // The distance was 1 at first.
+    // The first distance was 1, and each exchange multiplies it by 1 - 2 alpha.
+    const double distance = std::pow(1 - 2 * kAlpha, kExchanges);
     for (size_t i = 0; i < 80; ++i) {
       EXPECT_NEAR(center[i], 2 - distance / 2, 1e-3) << i;
-      EXPECT_NEAR(own[i] + center[i], 4, 0.01) << i;  // Half a step of bfloat16 at 2.
+      EXPECT_NEAR(own[i] + center[i], 4, 0.01) << i;  // The tolerance is more than half a step of bfloat16 at 2.
     }
     EXPECT_TRUE(job.Finish().ok());
   });

@@ -14,7 +14,7 @@ std::string Count(size_t number, const char* thing) { return absl::StrCat(number
 // The cores, or their hardware threads as if each were a core; each slot gets `each` of them.
 struct Shares {
   std::vector<Core> units;
-  size_t each = 0;  // 0: there are more slots than hardware threads.
+  size_t each = 0;  // The units of each slot. 0: there are more slots than hardware threads.
   const char* unit = "core";
 };
 

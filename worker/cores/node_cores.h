@@ -35,7 +35,7 @@ class HeldCores {
 
 struct NodeCoresOptions {
   std::vector<Core> cores;  // The cores that the worker may use.
-  uint32_t slots = 1;       // Of the worker, or CountShares(); >= 1.
+  uint32_t slots = 1;       // The slots of the worker, or CountShares(); >= 1.
   std::string file = kCoresFile;
 };
 

@@ -34,7 +34,8 @@ class MissedServers {
   bool All() const;
 
  private:
-  std::map<uint32_t, bool> misses_all_;  // Of the ranks that exchange with servers.
+  // For each rank that exchanges with servers, whether it misses all of them.
+  std::map<uint32_t, bool> misses_all_;
 };
 
 // Returns OK, or why the group must end now. `misses_all` is MissedServers::All().

@@ -18,7 +18,7 @@ v1::RankProgress Rank(uint32_t servers, int missed) {
   return progress;
 }
 
-// Each rank exchanges with servers of its own.
+// Each rank exchanges with other servers. So a group is cut off only if every rank misses all of its own.
 TEST(MissedServersTest, AllRanksMissTheirServers) {
   MissedServers missed;
   EXPECT_FALSE(missed.All());

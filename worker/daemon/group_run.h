@@ -149,7 +149,7 @@ class GroupRun final {
   const v1::GroupId id_;
   const std::string name_;  // "fashion-1-0-1".
   const bool command_;      // Whether the ranks are a job's command.
-  const bool trains_;       // Whether it has something to lose.
+  const bool trains_;       // The group trains, so stopping it without leave would lose steps.
   const absl::Duration leave_within_;
   const PartHere part_;
   const std::vector<LaunchHost> hosts_;  // The nodes of all parts; empty if this worker runs all ranks.

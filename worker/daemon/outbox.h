@@ -77,8 +77,9 @@ class Outbox {
   struct Group {
     v1::GroupId id;
     uint64_t last_number = 0;
-    uint64_t sent = 0;     // Events up to this number were sent on this stream.
-    uint64_t urgent = 0;   // The last event that must not wait for company.
+    uint64_t sent = 0;  // Events up to this number were sent on this stream.
+    // The last event that is sent at once, without waiting for other messages to share its write.
+    uint64_t urgent = 0;
     bool stepped = false;  // An event has said that a step is done.
     bool ended = false;
     std::set<uint32_t> miss_servers;  // Ranks whose last progress named absent servers.
@@ -109,7 +110,8 @@ class Outbox {
 
 // When a worker writes to its stream.
 struct SendTimes {
-  absl::Duration company = absl::Milliseconds(400);  // The longest time that a message waits for company.
+  // The longest time that a message waits for others, to share their write.
+  absl::Duration company = absl::Milliseconds(400);
 
   // Returns when to write. `waits_since` is when the oldest message began to wait; nullopt: there is none.
   absl::Time SendAt(bool urgent, std::optional<absl::Time> waits_since, absl::Time next_heartbeat) const;

@@ -218,8 +218,8 @@ v1::GroupEvent ProfileOf(uint32_t rank) {
   return event;
 }
 
-// Progress and profiles may wait for company. All other events may not, nor the first step, nor a rank that misses a
-// server, nor log lines.
+// Progress and profiles may wait for other messages to share their write. All other events are urgent. So are the first
+// step, a rank that misses a server, and log lines.
 TEST(OutboxTest, WhatMustNotWait) {
   Outbox outbox({});
   const auto is_urgent = [&outbox] {

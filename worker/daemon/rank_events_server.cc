@@ -68,7 +68,8 @@ class RankEventsServer::Service final : public v1::RankEvents::Service {
   const RankEventCallbacks callbacks_;
   absl::Mutex mutex_;  // Held while a stream is written to. A command is so short that no rank can block it.
   std::set<Stream*> streams_ ABSL_GUARDED_BY(mutex_);  // Of the ranks that have said hello.
-  v1::RankCommand leave_ ABSL_GUARDED_BY(mutex_);      // Empty: Leave was not called.
+  // The command of Leave, for ranks that say hello later. Empty: Leave was not called.
+  v1::RankCommand leave_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::StatusOr<std::unique_ptr<RankEventsServer>> RankEventsServer::Start(const std::string& socket,

@@ -258,7 +258,7 @@ TEST_F(WorkerCommandTest, IsNotAllowed) {
       coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
 }
 
-// Each rank sees only its GPUs, and the log says which. The worker has none of its own to hand on.
+// Each rank sees only the GPUs that it was given, and the log says which.
 TEST_F(WorkerCommandTest, EachRankHasItsGpus) {
   StartDaemon(true, {"0", "1", "2", "3"});
   ASSERT_TRUE(coordinator_->Send(Command({"sh", "-c", "echo sees $CUDA_VISIBLE_DEVICES"})));

@@ -130,7 +130,7 @@ class WorkerDaemon {
 
   struct Running {
     std::unique_ptr<GroupRun> run;
-    uint32_t ranks = 0;  // Of the group's part that runs here.
+    uint32_t ranks = 0;  // How many ranks of the group run here.
     bool ended = false;
   };
 
@@ -146,10 +146,11 @@ class WorkerDaemon {
   bool any_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Session> session_;     // Set before the first thread starts, reset after the last has ended.
-  std::unique_ptr<FolderSpace> space_;   // Null if there are no metrics.
-  std::unique_ptr<HttpServer> metrics_;  // The same. Destroyed before session_: its threads use it.
-  std::thread collector_;                // Destroys ended runs, because a run's own thread cannot.
+  std::unique_ptr<Session> session_;    // Set before the first thread starts, reset after the last has ended.
+  std::unique_ptr<FolderSpace> space_;  // Null if there are no metrics.
+  // Null if there are no metrics. Its threads use session_, so it is destroyed before that.
+  std::unique_ptr<HttpServer> metrics_;
+  std::thread collector_;  // Destroys ended runs, because a run's own thread cannot.
 };
 
 }  // namespace hooke

@@ -26,7 +26,7 @@ uint64_t StepsIn(const Division::Part& part, const GroupShare& group) {
 Ranges PositionsAt(const Ranges& list, const Ranges& places) {
   Ranges positions;
   auto from = list.begin();
-  uint64_t before = 0;  // Positions of the list in front of `from`.
+  uint64_t before = 0;  // How many positions of `list` lie before the range at `from`.
   for (Range place : places) {
     while (place.begin < place.end) {
       while (before + from->size() <= place.begin) before += (from++)->size();
@@ -78,7 +78,7 @@ Division::Part Division::WholePart(uint64_t epoch) const {
 
 Division::Part Division::LeftOf(const Part& part, const std::vector<GroupShare>& groups) {
   Ranges places;
-  uint64_t begin = 0;  // Of the share.
+  uint64_t begin = 0;  // Where the rank's share of the part begins.
   bool over = true;
   for (const GroupShare& group : groups) {
     const uint64_t done = StepsIn(part, group);

@@ -26,7 +26,7 @@ std::vector<uint64_t> ListOf(const Division::Part& part) {
 // Counts how often the groups of a generation take each (epoch, position) until each has made its last step.
 void Take(const Division& division, const DataGeneration& generation,
           std::map<std::pair<uint64_t, uint64_t>, int>& taken) {
-  uint64_t shares_before = 0;  // Samples of a step that belong to the ranks before.
+  uint64_t shares_before = 0;  // Samples of one step that belong to the ranks handled so far.
   for (const GroupShare& group : generation.groups) {
     for (uint32_t rank = 0; rank < group.ranks; ++rank) {
       for (uint64_t step = division.first_step(); step < group.last_step; ++step) {
@@ -52,7 +52,8 @@ TEST(DivisionTest, TheFirstGenerationDividesWholeEpochs) {
   EXPECT_EQ(division.EpochsEndedBy(5), 0u);
 }
 
-// One group of batch 2 has 12 samples: 6 steps. It leaves after 2. Two groups of batch 2 divide the other 8.
+// Group 0 of batch 2 has 12 samples: 6 steps. It leaves after 2 steps. Then two groups of batch 2 divide the other 8
+// samples.
 TEST(DivisionTest, TheNextGenerationDividesWhatIsLeft) {
   const Division division = *Division::Make(12, {{0, {{1, 2, 2}}}, {2, {{1, 2}, {1, 2}}}});
   const Division::Part part = division.PartOf(2);

@@ -29,7 +29,7 @@ class ArrivingContents {
   // UNAVAILABLE: not all contents came.
   absl::Status CheckEnd() const;
 
-  bool disk_full() const { return disk_full_; }  // It was the reason for Take's error.
+  bool disk_full() const { return disk_full_; }  // True: Take failed because the disk is full.
   uint64_t bytes_left() const { return bytes_left_; }
 
  private:
@@ -40,7 +40,7 @@ class ArrivingContents {
   const std::function<void(const v1::FileContent&)> came_;
   ChunkCheck check_;
   std::unique_ptr<NewContent> file_;
-  size_t next_ = 0;  // In `wanted_`.
+  size_t next_ = 0;  // Index in `wanted_` of the content that comes next.
   uint64_t bytes_left_ = 0;
   bool disk_full_ = false;
 };

@@ -14,8 +14,8 @@ namespace hooke {
 struct CachedFile {
   std::string name;
   uint64_t bytes = 0;
-  uint64_t used = 0;    // Those with lower numbers were used longer ago.
-  bool in_use = false;  // A running group uses it, or one that starts. It stays.
+  uint64_t used = 0;    // A lower number means that the last use is longer ago.
+  bool in_use = false;  // A group that runs or starts uses it, so it must stay.
 };
 
 // Returns OK if a cache of `bytes_max` bytes can hold `need` bytes, else FAILED_PRECONDITION.

@@ -37,7 +37,8 @@ absl::Status FetchFromCoordinator(const FetchOptions& options, const FetchWish& 
     const absl::StatusOr<v1::FileChunk> chunk = reader.Next(kAskEvery);
     if (chunk.ok()) {
       if (absl::Status status = take(*chunk); !status.ok()) return status;
-      heard = options.clock();  // Not the time before `take`: a slow disk here is no silence there.
+      // Read after `take`: a slow disk of this worker does not count as silence of the coordinator.
+      heard = options.clock();
     } else if (absl::IsOutOfRange(chunk.status())) {
       return absl::OkStatus();
     } else if (!absl::IsDeadlineExceeded(chunk.status())) {

@@ -127,7 +127,8 @@ TEST(CoordinatorFilesTest, EveryWaitEnds) {
   EXPECT_EQ(stopped, absl::CancelledError("stopped"));
 }
 
-// 200 workers share the coordinator's line, so each of them gets a chunk only now and then. No total ends a fetch.
+// 200 workers share the coordinator's line, so each of them gets a chunk only now and then. A fetch has no time limit
+// in total as long as bytes come.
 TEST(CoordinatorFilesTest, AFetchOnASlowLineGoesOnAsLongAsBytesCome) {
   FakeCoordinator coordinator;
   coordinator.contents = {std::string(300 * kChunkBytesSent, 'a')};

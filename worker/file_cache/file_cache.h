@@ -58,9 +58,10 @@ class FileCache {
 
   struct Made {
     std::unique_ptr<Use> use;
-    uint32_t fetched = 0;        // Different contents that were fetched, without the manifest.
-    uint32_t contents = 0;       // Different contents of all files.
-    uint64_t fetched_bytes = 0;  // Also of the manifest.
+    // How many contents were fetched, without the manifest. A content counts once, however many files have it.
+    uint32_t fetched = 0;
+    uint32_t contents = 0;       // How many different contents all files of the job have.
+    uint64_t fetched_bytes = 0;  // Bytes that were fetched, with the manifest.
   };
   // Fetches what the cache lacks, and makes the folder `into`, which must not exist, with copies of the job's files.
   // `stopped` is asked again and again; its error ends the wait and the work. After an error `into` may be incomplete;
@@ -80,7 +81,8 @@ class FileCache {
  private:
   struct Cached {
     uint64_t bytes = 0;
-    uint64_t used = 0;  // A number of `uses_seen_`: no clock, because somebody may set it back.
+    // The value of `uses_seen_` at its last use. It is not a time, because somebody may set the clock back.
+    uint64_t used = 0;
   };
 
   FileCache(uint64_t bytes_max, std::unique_ptr<ContentFolder> folder, std::function<absl::Time()> clock);

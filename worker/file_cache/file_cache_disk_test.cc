@@ -61,7 +61,8 @@ class FileCacheDiskTest : public FileCacheTest {
 
 std::string* FileCacheDiskTest::why_not_ = nullptr;
 
-// A disk that other things have filled, or that is smaller than --files-cache-bytes.
+// Other files have filled the disk, or it is smaller than --files-cache-bytes. New files then take the room of old ones
+// in the cache.
 TEST_F(FileCacheDiskTest, AFullDiskTakesNewFilesInPlaceOfOldOnes) {
   if (!OpenOnDisk("size=1m")) GTEST_SKIP() << "no mount: " << *why_not_;
   const std::string old(300 << 10, 'o');
@@ -107,7 +108,7 @@ TEST_F(FileCacheDiskTest, AFullDiskKeepsFilesInUseAndSaysWhatToDo) {
   EXPECT_TRUE(Make(large, "g3").ok());
 }
 
-// Many small files take the names that a disk has, not its bytes.
+// Many small files use up the disk's inodes, not its bytes. Old files in the cache are removed for new ones.
 TEST_F(FileCacheDiskTest, ADiskWithoutRoomForNamesTakesNewFiles) {
   if (!OpenOnDisk("size=1m,nr_inodes=24")) GTEST_SKIP() << "no mount: " << *why_not_;
   for (const char* job : {"a", "b", "c"}) {

@@ -49,7 +49,8 @@ TEST(TurnsTest, EachWaitsForThoseBefore) {
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3}));
 }
 
-// Nobody waits for ever behind a thread that hangs, and the next ones are not in its way once it goes on.
+// A thread that hangs at the head of the line holds the others up for a bounded time only. When it goes on, it is not
+// in the way of the next ones.
 TEST(TurnsTest, GivesUpBehindOneThatStandsStill) {
   std::atomic<int> seconds{0};
   Turns turns(absl::Seconds(60), [&] { return absl::UnixEpoch() + absl::Seconds(seconds.load()); });

@@ -53,7 +53,7 @@ std::string GpuListFault(absl::string_view text) {
 
 std::vector<GpuName> ParseNvidiaSmi(absl::string_view output) {
   std::vector<GpuName> names;
-  bool divided = false;  // The last GPU was replaced by its parts.
+  bool divided = false;  // The last GPU of the list was replaced by its parts.
   for (absl::string_view line : absl::StrSplit(output, '\n')) {
     const std::string uuid = UuidOf(line);
     if (!NamesGpu(uuid)) continue;

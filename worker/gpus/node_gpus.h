@@ -23,7 +23,7 @@ namespace hooke {
 constexpr char kGpusFile[] = "/dev/shm/hooke.gpus";
 
 struct NodeGpusOptions {
-  std::vector<GpuName> gpus;  // Those that the worker may use.
+  std::vector<GpuName> gpus;  // The GPUs that the worker may use.
   uint32_t slots = 1;         // Of the worker; >= 1.
   std::string file = kGpusFile;
 };

@@ -160,7 +160,7 @@ TEST(LaunchCommandTest, RankScriptOfANode) {
   EXPECT_THAT(RankScript(OnTwoNodes(MpiFlavour::kMpich)), Not(testing::HasSubstr("export")));
 }
 
-// UCX is kept to devices only if they are named.
+// The variable that limits UCX to some devices is set only if the devices are named.
 TEST(LaunchCommandTest, DevicesOfUcx) {
   LaunchOptions options = OnTwoNodes(MpiFlavour::kMpich);
   EXPECT_THAT(MakeLaunchCommand(options).environment, Not(Contains(testing::HasSubstr("UCX_NET_DEVICES"))));

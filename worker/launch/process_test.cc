@@ -214,7 +214,8 @@ TEST(ProcessTest, DiesWithItsParent) {
   close(fds[1]);
 }
 
-// The output of a program that ends well within the limit. A program that fails, hangs or is missing has none.
+// Returns the output of a program that ends well within the limit. There is no output if the program fails, hangs or is
+// missing.
 TEST(ProcessTest, OutputOfAProgram) {
   const std::vector<std::string> environment = {"PATH=/usr/bin:/bin", "A=b"};
   EXPECT_EQ(OutputOf({"sh", "-c", "echo out $A; echo err >&2"}, environment, absl::Seconds(20)), "out b\nerr\n");

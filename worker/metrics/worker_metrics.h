@@ -17,7 +17,7 @@ namespace hooke {
 // A worker's session with its coordinator. Times are on SteadyTime's clock; nullopt: it has not happened yet.
 struct SessionFigures {
   bool connected = false;               // The coordinator has welcomed the worker on the present stream.
-  uint64_t welcomes = 0;                // Streams on which it did.
+  uint64_t welcomes = 0;                // How many streams the coordinator has welcomed.
   std::optional<absl::Time> heard;      // When a message of the coordinator came last.
   std::optional<absl::Time> heartbeat;  // When a heartbeat was sent last.
 };
@@ -30,7 +30,7 @@ struct NodeFigures {
   uint64_t slots_used = 0;       // Ranks of groups that run here.
   uint64_t groups = 0;           // Groups that run here, with one of their parts or as a whole.
   uint64_t cache_bytes = 0;      // Files of jobs in the cache.
-  uint64_t cache_max_bytes = 0;  // Their limit.
+  uint64_t cache_max_bytes = 0;  // The most bytes that the cache may have.
   SessionFigures session;
   absl::Time now;  // On SteadyTime's clock.
 };

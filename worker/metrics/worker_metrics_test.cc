@@ -17,7 +17,7 @@ std::string TextOf(const NodeFigures& figures) {
   return families.Text();
 }
 
-// A connected worker: its slots, its cache, and how old what it has heard and sent is.
+// The metrics of a connected worker: slots, cache, and the times since it last heard from and wrote to the coordinator.
 TEST(WorkerMetricsTest, ShowsTheNode) {
   NodeFigures figures;
   figures.version = "1.2.3";

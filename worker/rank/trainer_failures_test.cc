@@ -61,7 +61,7 @@ TEST_F(TrainerFailuresTest, ResumesFromTheCenter) {
   EXPECT_THAT(record_.Of(v1::RankEvent::kNotice), SizeIs(1));  // The notice of the second start.
 }
 
-// An optimizer without state has lost nothing, so there is no notice.
+// If the optimizer has no state, a restart loses nothing. So there is no notice.
 TEST_F(TrainerFailuresTest, ResumesInSilenceWithoutOptimizerState) {
   options_.epochs = 1;
   options_.training.optimizer->momentum = 0;

@@ -71,7 +71,7 @@ absl::Status ProgressMeter::SetMetric(absl::string_view name, double value) {
 
 v1::RankProgress ProgressMeter::Snapshot(absl::Time now) const {
   ProgressMeter current = *this;
-  current.Enter(progress_.phase(), now);  // Counts the phase that is still going on.
+  current.Enter(progress_.phase(), now);  // Adds the time of the phase that is still going on.
   v1::RankProgress progress = current.progress_;
   if (progress.phase() == v1::RankProgress::PHASE_UNSPECIFIED) progress.set_phase(v1::RankProgress::STARTING);
   progress.set_phase_seconds(absl::ToDoubleSeconds(now - phase_since_));

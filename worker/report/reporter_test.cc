@@ -153,7 +153,7 @@ TEST(ReporterTest, TellsTheDaemonEverything) {
   EXPECT_EQ(daemon.Await(v1::RankEvent::kLinks, 1).at(0).links().links(0).peer_rank(), 2u);
 }
 
-// The daemon may want the group to leave.
+// A rank learns from its daemon that the group is to leave.
 TEST(ReporterTest, LearnsThatTheGroupIsToLeave) {
   FakeDaemon daemon("the node is drained");
   Reporter reporter(Options(DialDaemon(daemon.socket(), Never), absl::Hours(1)));

@@ -25,7 +25,8 @@ std::vector<std::string> Texts(const v1::RankBegun& begun) {
   return texts;
 }
 
-// The way to the first step of a program that does something before it. Each span ends where the next one begins.
+// A program does something of its own before its first step. Its report has a span for each part of the way, and each
+// span ends where the next one begins.
 TEST(StartSpansTest, WholeWay) {
   StartSpans spans;
   spans.Begin(v1::LifeSpan::LOADED, At(0));

@@ -15,7 +15,7 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kDigits = 16;    // Of the random part.
+constexpr size_t kDigits = 16;    // Hexadecimal digits of the random part of an instance.
 constexpr size_t kHostMax = 100;  // Bytes of the host's name that count. An instance has at most 128.
 
 bool IsRandomPart(const std::string& text) {

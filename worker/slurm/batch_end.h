@@ -18,7 +18,7 @@ struct BatchEnd {
   std::string state = {};        // Slurm's word: "TIMEOUT". Empty: Slurm has not said it.
   std::string script_said = {};  // Why the script ended its workers: "the time limit is near: the workers end".
   std::string log = {};          // Path of the batch job's log.
-  std::string last_line = {};    // Of the log.
+  std::string last_line = {};    // The last line of the log.
 };
 
 // Returns "Slurm job 4211 ended: TIMEOUT". Of a batch job that has failed, it adds where the log is and its last line.
@@ -41,7 +41,7 @@ class EndNotes {
  private:
   struct OfJob {
     std::vector<std::string> texts;
-    bool waited = false;  // A group has waited since the last text came.
+    bool waited = false;  // Since the last text came, a group of the job has waited at least once.
     absl::Duration last_came;
   };
   std::map<std::string, OfJob> jobs_;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::streamoff kTailBytes = 64 << 10;
-constexpr char kStart[] = "slurm-";  // Of a log's name: "slurm-4211.log".
+constexpr char kStart[] = "slurm-";  // A log is named "slurm-4211.log", by the batch job's number.
 constexpr char kEnd[] = ".log";
 
 // A character of UTF-8 has at most this many bytes 10xxxxxx, all after its first byte. More of them are no UTF-8.

@@ -12,7 +12,7 @@
 
 namespace hooke {
 
-constexpr size_t kErrorMax = 400;  // Bytes of such a text, before it is escaped.
+constexpr size_t kErrorMax = 400;  // The most bytes of a program's or log's text in an error, before it is escaped.
 
 // Returns the text escaped, as job/visible_text.h does it. Of a longer text, EscapedStart keeps at most the first and
 // EscapedEnd at most the last `bytes_max` bytes. Both keep whole characters.

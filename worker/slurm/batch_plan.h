@@ -36,7 +36,7 @@ struct BatchJob {
 };
 
 struct BatchPlanOptions {
-  uint32_t ranks_max = 1024;  // Of all batch jobs together.
+  uint32_t ranks_max = 1024;  // The most ranks of all batch jobs of this site together.
   // A running batch job is given up if not all of its workers have come within this time, and no group runs there.
   absl::Duration workers_within = absl::Minutes(3);
   // After a failure, no batch job is submitted for the same job for `retry_min`. The pause doubles with each failure in
@@ -63,7 +63,8 @@ class BatchPlan {
     std::string job_id;
     uint32_t ranks = 0;
     v1::SlurmSpec slurm;
-    uint32_t gpus_per_rank = 0;  // Any group of the job may run there, so this is the most that one of them needs.
+    // The most GPUs that a rank of the job's groups needs, because any of its groups may run there.
+    uint32_t gpus_per_rank = 0;
   };
   struct End {
     std::string id;
@@ -112,23 +113,26 @@ class BatchPlan {
  private:
   struct Known {
     BatchJob job;
-    uint64_t slots = 0;        // Of its workers that are there now.
-    uint64_t used = 0;         // Those of `slots` that groups use.
-    uint64_t free = 0;         // Slots for groups that wait. Workers that are still to come count, too.
-    bool had_workers = false;  // A worker of it was seen.
+    uint64_t slots = 0;        // Slots of the batch job's workers that the coordinator lists now.
+    uint64_t used = 0;         // The part of `slots` on which groups run.
+    uint64_t free = 0;         // Slots for groups that wait. Slots of workers that are still to come count, too.
+    bool had_workers = false;  // One of its workers was seen.
     bool had_all = false;      // Its workers once had as many slots as it has ranks.
-    bool had_groups = false;   // A group was seen there.
+    bool had_groups = false;   // A group was seen on its workers.
     absl::Duration runs_since = absl::InfiniteDuration();
-    bool ran_long = false;                                     // A group was there for longer than `brief`.
-    absl::Duration groups_since = absl::InfiniteDuration();    // When the first group was seen there.
-    absl::Duration unneeded_since = absl::InfiniteDuration();  // It waits, and no group has needed it since then.
-    absl::Duration ended_at = absl::InfiniteDuration();        // When it was asked to end.
+    bool ran_long = false;  // A group ran on its workers for longer than BatchPlanOptions::brief.
+    absl::Duration groups_since = absl::InfiniteDuration();  // When a group was first seen on its workers.
+    // The batch job waits in Slurm's queue, and since this time no group has needed it.
+    absl::Duration unneeded_since = absl::InfiniteDuration();
+    absl::Duration ended_at = absl::InfiniteDuration();  // When it was asked to end.
   };
   struct Failure {
     std::string why;  // Empty: batch jobs ended soon after their first group.
     int in_a_row = 0;
     absl::Duration again_at;
-    bool ran_briefly = false;  // So the next group alone does not show that all is well.
+    // The last batch job ended soon after its first group. So a new group clears the failure only once it has run
+    // longer.
+    bool ran_briefly = false;
   };
 
   void Postpone(Failure& failure, absl::Duration now) const;
@@ -147,10 +151,10 @@ class BatchPlan {
   const BatchPlanOptions options_;
   std::map<std::string, Known> known_;          // By id.
   std::map<std::string, Failure> failures_;     // By job.
-  std::map<std::string, std::string> full_;     // Jobs that wait because of ranks_max, and the text.
+  std::map<std::string, std::string> full_;     // Why jobs wait because of ranks_max. The key is the job's id.
   EndNotes told_;                               // How batch jobs have ended.
   std::set<std::string> waiting_;               // Jobs with groups that waited at the last Next.
-  std::set<std::string> failed_this_turn_;      // Jobs.
+  std::set<std::string> failed_this_turn_;      // Jobs for which a submission failed in the present turn.
   absl::Duration last_ = absl::ZeroDuration();  // When Next was called last.
 };
 

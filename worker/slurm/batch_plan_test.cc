@@ -246,8 +246,8 @@ TEST_F(BatchPlanTest, ABatchJobOutlastsAShortChange) {
   }
 }
 
-// A batch job beside those that the waiting groups need is of no use, like one that was submitted just before Slurm
-// requeued the one of the same group.
+// If there are more batch jobs than the waiting groups need, the surplus ends at once. Slurm may requeue a batch job,
+// for example, after another one was submitted for the same group.
 TEST_F(BatchPlanTest, ASurplusBatchJobEndsAtOnce) {
   Wait("a-1", {2, 2});
   EXPECT_THAT(Turn(), ElementsAre("submit a-1 2", "submit a-1 2"));
@@ -392,7 +392,8 @@ TEST_F(BatchPlanTest, ATurnIsOneFailure) {
   EXPECT_EQ(Turn().size(), 4u);
 }
 
-// The workers of a batch job on several nodes come one after the other. It is room for its group from the start.
+// The workers of a batch job on several nodes come one after the other. From its submission on, the batch job counts as
+// room for its group.
 TEST_F(BatchPlanTest, WorkersOfSeveralNodesAreAwaited) {
   Wait("a-1", {4});
   Turn();
@@ -454,7 +455,8 @@ TEST_F(BatchPlanTest, EndsHaveALimit) {
   EXPECT_THAT(Turn(), IsEmpty());
 }
 
-// More ranks than the site may have wait here, and the text says so.
+// If more ranks wait than the site may have in Slurm, no batch job is submitted for the others, and the job's text says
+// so.
 TEST_F(BatchPlanTest, TheSiteHasALimit) {
   Wait("a-1", {10, 10});
   Wait("b-2", {6});

@@ -34,15 +34,15 @@ struct SlurmSiteOptions {
   BatchPlanOptions plan;
   std::string host;                            // The name of this host.
   ClusterToken token;                          // May be empty.
-  std::vector<std::string> environment;        // Of Slurm's programs, as "NAME=value".
+  std::vector<std::string> environment;        // The environment of Slurm's programs, as "NAME=value".
   absl::Duration interval = absl::Seconds(2);  // Pause between two heartbeats, and two looks at the queue.
   // Pause between two looks at the queue while there are neither jobs for this site nor batch jobs of it.
   absl::Duration idle_interval = absl::Seconds(30);
-  absl::Duration call_limit = absl::Seconds(5);  // For the coordinator's answer.
+  absl::Duration call_limit = absl::Seconds(5);  // The time limit for one call to the coordinator.
   // For one of Slurm's programs. The coordinator gives the site to another agent if it does not hear this one for 90 s.
   // Between two heartbeats squeue may run twice and scancel twice, or squeue twice and sbatch.
   absl::Duration command_limit = absl::Seconds(20);
-  absl::Duration submit_limit = absl::Seconds(20);  // After so long no more is submitted in this turn.
+  absl::Duration submit_limit = absl::Seconds(20);  // When a turn has submitted for this long, it submits no more.
   // At the start, another agent may still speak for the site. The agent asks again for so long, which is more than the
   // 90 s after which the coordinator gives up an agent that has died.
   absl::Duration takeover_limit = absl::Minutes(2);
@@ -91,9 +91,10 @@ class SlurmSite {
   const SlurmSiteOptions options_;
   const std::unique_ptr<AgentIdentity> identity_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
-  BatchPlan plan_;  // Only the thread uses it, and the following.
+  BatchPlan plan_;  // Only the site's thread uses it and the members below.
   bool welcomed_ = false;
-  absl::Duration refused_from_ = absl::InfiniteDuration();  // The first answer that another agent speaks for the site.
+  // When the coordinator first answered that another agent speaks for the site.
+  absl::Duration refused_from_ = absl::InfiniteDuration();
   std::set<std::string> waiting_;  // The jobs with groups that wait, by the last answer of the coordinator.
   absl::Duration looked_ = -absl::InfiniteDuration();  // When Slurm's queue was read last.
   std::string queue_problem_;   // Why Slurm's queue could not be read the last time; empty: it could.

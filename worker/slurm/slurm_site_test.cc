@@ -172,7 +172,8 @@ TEST_F(SlurmSiteTest, GroupsThatWaitGetBatchJobs) {
   EXPECT_EQ(Submitted(), 2);
 }
 
-// A batch job that ran a group is gone. Slurm is asked once, and the coordinator hears the answer. The next one waits.
+// A batch job that ran a group is gone. The agent asks Slurm once how it ended, and the coordinator gets the answer.
+// Then the next batch job waits in the queue.
 TEST_F(SlurmSiteTest, TheCoordinatorHearsHowABatchJobEnded) {
   coordinator_.SetWaiting(1);
   Start();
@@ -228,7 +229,7 @@ TEST_F(SlurmSiteTest, AnIdleAgentDoesNotAskForTheQueue) {
   EXPECT_GE(Lines("looks"), 3);
 }
 
-// While squeue fails, that is what each job waits for, even one that never had a batch job.
+// While squeue fails, the note of each waiting job says so, even if the job never had a batch job.
 TEST_F(SlurmSiteTest, AQueueThatCannotBeReadIsNoted) {
   Program("squeue", "echo squeue: error: no controller; exit 1");
   coordinator_.SetWaiting(1);
@@ -248,7 +249,8 @@ TEST_F(SlurmSiteTest, ATurnHasALimit) {
   EXPECT_LT(Submitted(), 16) << "two in the first turn, and some of the second";
 }
 
-// An agent that starts soon after another one has ended gets the site when the other is given up.
+// If an agent starts soon after another one has ended, the coordinator refuses it at first. The agent asks again until
+// it gets the site.
 TEST_F(SlurmSiteTest, ASuccessorWaitsForTheSite) {
   coordinator_.Refuse(3);
   Start();

@@ -37,7 +37,7 @@ bool MayPass(const absl::Status& status) { return absl::IsUnavailable(status) ||
 // Indices of the statistics.
 constexpr size_t kWanted = 0;
 constexpr size_t kFailed = 1;
-constexpr size_t kCost = 2;  // Seconds.
+constexpr size_t kCost = 2;  // The rank's cost of a state, in seconds.
 
 bool Same(const v1::StateId& a, const v1::StateId& b) {
   return a.incarnation() == b.incarnation() && a.step() == b.step();

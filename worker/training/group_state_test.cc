@@ -90,7 +90,7 @@ class GroupStateTest : public ::testing::Test {
 
   const std::vector<std::unique_ptr<InMemoryServer>> servers_ = TwoInMemoryServers();
   absl::Time now_ = absl::UnixEpoch();
-  absl::Duration per_look_;  // Each look at a rank's clock moves it on by so much.
+  absl::Duration per_look_;  // Each reading of a rank's clock moves that clock on by this much.
 };
 
 // All ranks get back the newest state. Together their parts of the values give the whole vector.

@@ -121,7 +121,7 @@ class GroupStep {
  private:
   // How the values are divided into buckets of gradients.
   struct Plan {
-    std::vector<Bucket> buckets;     // Without `values`, if there are `typed` ones.
+    std::vector<Bucket> buckets;     // The buckets. If `typed` is not empty, these have no `values`.
     std::vector<size_t> bucket_of;   // The bucket of each parameter.
     std::vector<TypedBucket> typed;  // Empty if all gradients are float32.
   };

@@ -72,7 +72,8 @@ struct RankRun {
   GroupStepOptions options;
   MakeTheModel make = Quadratic;
   int steps = 12;
-  absl::Duration collective_timeout = absl::Seconds(20);  // Of the training; making the group has its default.
+  // The deadline of collectives in training. Making the group has the default deadline.
+  absl::Duration collective_timeout = absl::Seconds(20);
 };
 
 // Makes one step of a model. Returns the ranks' mean loss.

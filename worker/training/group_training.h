@@ -250,14 +250,14 @@ class GroupTraining {
   std::optional<uint64_t> state_step_;           // The step of the state with which this start goes on.
   uint64_t step_ = 0;                            // Steps done by the group.
   uint64_t last_begun_ = 0;                      // The step after which the group began its last exchange.
-  bool last_whole_ = true;                       // That exchange was of the whole vector.
-  Cut last_cut_ = {0, 1};                        // What it was of.
+  bool last_whole_ = true;                       // The last exchange was of the whole vector, not of a fragment.
+  Cut last_cut_ = {0, 1};                        // The fragment that the last exchange was of.
   std::vector<uint64_t> exchanged_;              // For each fragment, the step after which it was last exchanged.
   bool wants_stop_ = false;                      // This rank knows that the job is to stop.
-  bool stopping_ = false;                        // All ranks know it.
+  bool stopping_ = false;                        // All ranks know that the job is to stop.
   std::string leave_reason_;                     // Why the group is to leave, as far as this rank knows.
   bool leaving_ = false;                         // All ranks know that the group is to leave.
-  bool may_leave_ = false;                       // The step that was to end before the group leaves has ended.
+  bool may_leave_ = false;                       // The step that must end before the group leaves has ended.
   absl::Time asks_next_ = absl::InfinitePast();  // When rank 0 asks again whether another group has stopped the job.
   absl::Time step_began_;
   // At the last NoteMissed, some rank's exchanges skipped a server.
