@@ -34,8 +34,9 @@ class CoordinatorClient {
 
   // The amount that PutFiles has sent.
   struct Uploaded {
-    size_t contents = 0;  // Different contents of files, without the manifest.
-    uint64_t bytes = 0;   // With the manifest.
+    // How many contents of files were sent, without the manifest. Files with equal contents count once.
+    size_t contents = 0;
+    uint64_t bytes = 0;  // The bytes that were sent, with the manifest.
   };
   // Sends the files of a job that the coordinator lacks, before the job is submitted. FAILED_PRECONDITION: a refusal as
   // Submit gives it (ReadRefusal), for the key `files`. ABORTED: a file has changed since it was collected, or cannot
@@ -44,8 +45,8 @@ class CoordinatorClient {
   absl::StatusOr<Uploaded> PutFiles(const CollectedFiles& files, const std::function<bool()>& goes_on);
   // Times that the client took before it submits a job.
   struct SubmitTimes {
-    absl::Duration preparing;  // Since its program started.
-    absl::Duration upload;     // The part of it that sending the job's files took.
+    absl::Duration preparing;  // The time from the program's start to the submission.
+    absl::Duration upload;     // The part of `preparing` in which the job's files were sent.
   };
   // Submits a job and returns its id. If the coordinator goes away meanwhile, the call is repeated with the same
   // submission id, so the job is stored once.

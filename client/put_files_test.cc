@@ -81,7 +81,8 @@ absl::StatusOr<CoordinatorClient::Uploaded> Put(FilesCoordinator& coordinator, c
   return (*client)->PutFiles(files, GoOn);
 }
 
-// The coordinator may have freed a file, or found it damaged, while others came. The client asks again at the end.
+// During an upload the coordinator may free another file of the job, or find it damaged. So the client asks again at
+// the end what is missing.
 TEST(PutFilesTest, WhatTheCoordinatorLosesMeanwhileIsSentAgain) {
   const CollectedFiles files = Files();
   FilesCoordinator coordinator;

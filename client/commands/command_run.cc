@@ -105,7 +105,7 @@ absl::StatusOr<RunJob> MakeJob(const std::vector<std::string>& command, const Ru
 }
 
 constexpr char kOwner[] = "hooke run";
-constexpr absl::Duration kLookAgain = absl::Seconds(1);  // Between two looks whether the job is held.
+constexpr absl::Duration kLookAgain = absl::Seconds(1);  // The pause between two looks at whether the job is held.
 
 // Returns an error if the cluster in the folder belongs to another `hooke run`, because that run stops the cluster at
 // its own end.
@@ -206,7 +206,7 @@ int Follow(const Invocation& invocation, const RunJob& run, LocalCluster* cluste
   options.job = *job_id;
   options.follow = true;
   std::optional<v1::JobStatus> held;
-  std::string queued;  // Why the job waits in the queue, as it was said last.
+  std::string queued;  // Why the job waits in the queue, in the words that were printed last.
   absl::Time look_at = absl::InfinitePast();
   options.goes_on = [&] {
     absl::Status status = GoesOn(invocation, cluster, interrupts);

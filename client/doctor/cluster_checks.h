@@ -16,13 +16,13 @@ namespace hooke {
 // The values that the checks of a cluster read: the answers of its coordinator, and how they were got.
 struct ClusterValues {
   std::string own_version;
-  std::string address;      // Of the coordinator.
-  std::string source;       // Who has named it: "--coordinator", "HOOKE_COORDINATOR".
-  bool by_default = false;  // Nobody has named it: it is the default address.
-  std::string token_file;   // Empty: none was named.
-  absl::Status token;       // Of reading that file.
+  std::string address;      // The coordinator's address.
+  std::string source;       // What gave the address: "--coordinator", "HOOKE_COORDINATOR".
+  bool by_default = false;  // Nothing gave an address, so it is the default.
+  std::string token_file;   // The path of the token's file; empty: none was given.
+  absl::Status token;       // The result of reading `token_file`.
   absl::Status connected;
-  absl::Status answered;  // Of the calls; OK if there were none, because the connection failed.
+  absl::Status answered;  // The result of the calls; OK if there were none, because the connection failed.
   absl::Duration round_trip = absl::InfiniteDuration();  // The shortest of a few calls.
   v1::ListNodesResponse nodes;
   v1::ListJobsResponse jobs;

@@ -66,7 +66,7 @@ TEST(ClusterChecksTest, AllIsWell) {
   Expect(findings, "workers", Level::kOk, "1 worker is alive, 3 of 4 slots are in use");
 }
 
-// That no cluster runs is a fault only if somebody has named one.
+// If no cluster runs, that is a fault only if somebody has given the coordinator's address.
 TEST(ClusterChecksTest, NoCoordinator) {
   ClusterValues cluster = Healthy();
   cluster.connected = absl::UnavailableError("cannot reach the coordinator at head:7411: Connection refused");
@@ -137,7 +137,8 @@ TEST(ClusterChecksTest, Jobs) {
 
 TEST(ClusterChecksTest, Clock) {
   const struct {
-    int64_t heartbeat_ms, status_ms;  // Behind this machine's time of asking; 0: none came.
+    // Milliseconds between the question and the answer's time on this machine; 0: there was no answer.
+    int64_t heartbeat_ms, status_ms;
     const char* found;
     Level level;
   } cases[] = {

@@ -14,9 +14,9 @@ namespace hooke {
 
 struct DoctorOptions {
   ReadMachineOptions machine;
-  std::string source;                               // Who has named machine.coordinator, for people: "--coordinator".
-  bool by_default = false;                          // Nobody has named it.
-  std::string token_file;                           // Empty: none.
+  std::string source;                               // What gave machine.coordinator, for people: "--coordinator".
+  bool by_default = false;                          // Nothing gave a coordinator, so it is the default.
+  std::string token_file;                           // The path of the token's file; empty: none was given.
   absl::Duration connect_limit = absl::Seconds(3);  // The longest wait for the coordinator's connection.
   absl::Duration call_limit = absl::Seconds(3);     // The longest wait for the answer of a call.
 };

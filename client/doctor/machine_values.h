@@ -33,14 +33,14 @@ struct WorkerDescription {
 // A folder's filesystem, in bytes, as `df` tells it; nullopt if it did not answer.
 struct Filesystem {
   uint64_t size = 0;
-  uint64_t free = 0;  // For this user.
+  uint64_t free = 0;  // For users other than root.
 };
 
 // A file or folder of Hooke in /dev/shm.
 struct SharedEntry {
   std::string name;                // "hooke-1234-5f...", "hooke-Xa3bC9".
   bool ours = false;               // It belongs to this user.
-  absl::Duration age;              // Since it was made or changed.
+  absl::Duration age;              // The time since it was made or changed.
   std::optional<bool> has_socket;  // For a folder: whether some process has a socket in it, if that is known.
 };
 
@@ -79,7 +79,7 @@ struct MachineValues {
   CommandOutcome host_lookup;  // getent ahosts HOST_NAME
 
   int online_cpus = 0;
-  int own_cpus = 0;  // In the affinity mask.
+  int own_cpus = 0;  // The CPUs in this process's affinity mask.
   CgroupLimits cgroup;
   std::string meminfo;                 // The text of /proc/meminfo.
   std::string own_limits;              // The text of /proc/self/limits.
@@ -88,7 +88,7 @@ struct MachineValues {
 
   std::optional<bool> clock_synchronised;  // nullopt: the kernel does not tell.
 
-  int port = 0;  // Where hooke-server would listen, or does.
+  int port = 0;  // The port where hooke-server listens, or would listen.
   bool port_is_free = true;
   std::string port_owner;  // Like "hooke-server (pid 12)"; empty: not known.
 

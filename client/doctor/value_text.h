@@ -14,8 +14,9 @@ namespace hooke {
 std::string SpaceText(uint64_t bytes);         // "1.5 GiB".
 std::string SecondsText(absl::Duration took);  // "0.04 s", "3.0 s".
 std::string FirstLine(
-    absl::string_view text);                   // The first line that is not empty, at most 200 bytes; else "no output".
-std::string LastLine(absl::string_view text);  // The last such line.
+    absl::string_view text);  // The first line that is not empty, at most 200 bytes; else "no output".
+// The last line that is not empty, at most 200 bytes; else "no output".
+std::string LastLine(absl::string_view text);
 
 }  // namespace hooke
 

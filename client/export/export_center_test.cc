@@ -152,7 +152,7 @@ TEST_F(ExportCenterTest, SaysHowTheModelIsUsed) {
                                              ": model: deviation is 0; allowed: finite, more than 0", kTryAgain)));
 }
 
-// A second export to the same file is refused with exactly this error. With --force it replaces the file.
+// An export to a file that exists is refused with exactly this error. With --force it replaces the file.
 TEST_F(ExportCenterTest, DoesNotReplaceAFile) {
   std::ofstream(path_) << "old";
   EXPECT_EQ(Export(), absl::AlreadyExistsError(

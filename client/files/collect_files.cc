@@ -141,7 +141,7 @@ class Collector {
   }
 
   const fs::path folder_;
-  std::map<std::string, bool> found_;  // By path: whether it is a file. Otherwise it is an empty folder.
+  std::map<std::string, bool> found_;  // The paths found. True: a file. False: an empty folder.
 };
 
 }  // namespace

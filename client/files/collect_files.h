@@ -15,7 +15,7 @@ namespace hooke {
 struct CollectedFiles {
   struct Content {
     v1::FileContent content;
-    std::string path;  // Of a file that has this content.
+    std::string path;  // The path of a file that has this content.
   };
 
   v1::FileSet set;

@@ -22,7 +22,7 @@ enum class PlotAxis { kSteps, kTime };
 struct Curve {
   std::string label;    // Empty: the legend has no entry of its own for it.
   size_t color = 0;     // Curves of the same color belong together.
-  bool center = false;  // It is the center's; the others are groups'.
+  bool center = false;  // The curve is the center's. If false, it is a group's.
   std::vector<std::pair<double, double>> points;
 };
 

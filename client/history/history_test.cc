@@ -56,7 +56,7 @@ TEST(TicksTest, AreRoundAndIncludeBothEnds) {
   }
 }
 
-// A group that goes back to an earlier step begins a new curve. What is no number is left out.
+// If a group goes back to an earlier step, a new curve begins. Values that are not numbers are left out.
 TEST(CurvesTest, OfOneJobEachGroupAndOfTwoEachJob) {
   const PlottedJob job = {"a-1",
                           {Group(0, 1, 2), Group(0, 9, kNan), Group(0, 5, 1), Group(0, 3, 1.5), Group(1, 1, 2),

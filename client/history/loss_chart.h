@@ -32,8 +32,10 @@ class LossChart {
 
   void Add(uint64_t step, double loss);
 
-  std::map<uint64_t, std::pair<double, uint32_t>> losses_;  // By step: the sum of losses, and their number.
-  std::map<uint32_t, uint64_t> last_steps_;                 // By group.
+  // For each step, the sum of the groups' losses and how many groups have reported one.
+  std::map<uint64_t, std::pair<double, uint32_t>> losses_;
+  // The last step that each group has reported. The key is the group's index.
+  std::map<uint32_t, uint64_t> last_steps_;
 };
 
 }  // namespace hooke

@@ -10,7 +10,7 @@ namespace hooke {
 
 struct Ticks {
   double low = 0;   // The axis begins here; at most the least value.
-  double high = 1;  // And ends here.
+  double high = 1;  // The axis ends here; at least the largest value.
   std::vector<double> values;
   int decimals = 0;  // Digits after the point that tell the ticks apart.
 };

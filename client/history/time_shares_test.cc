@@ -21,7 +21,8 @@ void ExpectShares(const std::optional<TimeShares>& shares, double compute, doubl
   EXPECT_DOUBLE_EQ(shares->exchange, exchange);
 }
 
-// Points count on, so the difference of two says where the time between them went.
+// The times of a point add up from the group's start. So the difference of two points says how the time between them
+// was spent.
 TEST(TimeSharesTest, AreThoseBetweenTwoPoints) {
   const v1::HistoryPoint first = Point(1000, 300, 0, 100);
   ExpectShares(TimeSharesBetween(nullptr, first), 0.75, 0, 0.25);
@@ -29,14 +30,15 @@ TEST(TimeSharesTest, AreThoseBetweenTwoPoints) {
   ExpectShares(TimeSharesBetween(&first, second), 0.3, 0.2, 0.5);
 }
 
-// The rest of a long time is missing to 1. A second is not: the reports may have been on their way for different times.
+// If the shares of a long time do not add up to 1, the rest is lost time. A rest of less than a second is scaled away,
+// because two reports may have been on their way for different times.
 TEST(TimeSharesTest, MayLeaveARest) {
   const v1::HistoryPoint first = Point(1000, 1000, 0, 0);
   ExpectShares(TimeSharesBetween(&first, Point(2999, 2000, 0, 0)), 1, 0, 0);
   ExpectShares(TimeSharesBetween(&first, Point(5000, 2000, 1000, 0)), 0.25, 0.25, 0);
 }
 
-// A group that was started again counts from zero. What it was down for is the rest.
+// The times of a group that was started again count from zero. The time in which it was down is in no share.
 TEST(TimeSharesTest, BeginAnewWithTheGroup) {
   const v1::HistoryPoint before = Point(1000, 5000, 10, 10);
   ExpectShares(TimeSharesBetween(&before, Point(11000, 6000, 0, 3000)), 0.6, 0, 0.3);

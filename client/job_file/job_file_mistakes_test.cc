@@ -286,7 +286,7 @@ TEST(JobFileMistakesTest, RefusesNonsense) {
   }
 }
 
-// A name with a dot does not reach into a section, neither beside the section's own key nor instead of it.
+// A key with a dot in its name is not taken for a key of a section, whether or not the file has that section.
 TEST(JobFileMistakesTest, ADottedNameIsAnUnknownKey) {
   const std::string error = "train.epochs: unknown key; write epochs in the section train, without the dot";
   EXPECT_EQ(ErrorOf(absl::StrCat(kLeast, "train: {epochs: 2}\ntrain.epochs: 1\n")),

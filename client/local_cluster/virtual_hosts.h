@@ -20,8 +20,8 @@ namespace hooke {
 
 struct VirtualHostsOptions {
   int count = 2;
-  std::string rate;      // Of each link in both directions, like "1gbit"; empty: not limited.
-  absl::Duration delay;  // Of each packet from one host to another; zero: none.
+  std::string rate;      // The rate of each link in both directions, like "1gbit"; empty: not limited.
+  absl::Duration delay;  // The delay of each packet from one host to another; zero: none.
 };
 
 // Returns what is wrong with the rate of a link, or "" if it is a number with kbit, mbit or gbit.

@@ -32,7 +32,8 @@ TEST(VirtualHostsTest, LinksWithoutALimitHaveNone) {
               HasSubstr("tc -n hooke-7-1 qdisc add dev eth0 root netem delay 1500us "));
 }
 
-// The folder's name comes from a user, and the kernel keeps only so much of it.
+// The owner is the path of a folder that a user has chosen. The script quotes it, and cuts it to the 255 bytes that the
+// kernel keeps.
 TEST(VirtualHostsTest, TheOwnersNameIsQuotedAndCut) {
   EXPECT_THAT(ClaimNetworkScript(7, "/it's; reboot"), HasSubstr(" alias '/it'\\''s; reboot' ||"));
   EXPECT_THAT(ClaimNetworkScript(7, std::string(300, 'a')), HasSubstr(" '" + std::string(255, 'a') + "' ||"));

@@ -83,7 +83,7 @@ TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   EXPECT_EQ(TimeLeft(job), std::nullopt);
 }
 
-// A server that both groups miss is one silence. Silent ranks of two groups are two.
+// A server that both groups miss is listed once. Silent ranks of two groups are listed as two.
 TEST(JobTextTest, ASilenceIsToldOnce) {
   v1::JobStatus job = TwoGroups();
   for (int i = 0; i < 2; ++i) {

@@ -31,7 +31,7 @@ class TopTest : public ::testing::Test {
   TopOptions options_;
 };
 
-// It shows as many pictures as are asked for. The first one has rates only if it waits for a second look.
+// `top` shows as many pictures as are asked for. The first picture has rates only if `top` waits for a second look.
 TEST_F(TopTest, Count) {
   for (const bool rates_first : {false, true}) {
     options_.count = 3;
@@ -45,7 +45,7 @@ TEST_F(TopTest, Count) {
   }
 }
 
-// The looks that give rates are not older than the window needs.
+// Rates come from two looks at the cluster. The older look is at least the window old, but not much older.
 TEST_F(TopTest, Window) {
   options_.count = 30;
   options_.window = absl::Milliseconds(100);
@@ -56,7 +56,8 @@ TEST_F(TopTest, Window) {
   EXPECT_GE(longest, absl::Milliseconds(100));
 }
 
-// While the coordinator is away, the last state stays, with the trouble. When it is back, it goes on.
+// While the coordinator is away, `top` shows the last state and the reason. When the coordinator is back, new states
+// follow.
 TEST_F(TopTest, CoordinatorGoesAndComesBack) {
   const int port = listener_->port();
   int pictures = 0;
@@ -79,7 +80,7 @@ TEST_F(TopTest, CoordinatorGoesAndComesBack) {
   EXPECT_TRUE(came_back);
 }
 
-// If the last picture was without the coordinator, the status says so. So does the first look.
+// If the coordinator did not answer before the last picture, or at the first look, RunTop returns UNAVAILABLE.
 TEST_F(TopTest, EndsWithoutTheCoordinator) {
   options_.count = 3;
   EXPECT_TRUE(absl::IsUnavailable(

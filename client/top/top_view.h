@@ -14,11 +14,12 @@
 namespace hooke {
 
 struct TopState {
-  std::string address;                             // Of the coordinator.
-  std::optional<ClusterLook> before;               // An earlier look, for rates.
-  ClusterLook look;                                // The last one that succeeded.
-  absl::Time away_since = absl::InfiniteFuture();  // The coordinator has not answered since then; else it does.
-  std::string trouble;                             // Why it does not answer.
+  std::string address;                // The coordinator's address.
+  std::optional<ClusterLook> before;  // An earlier look, for rates.
+  ClusterLook look;                   // The last one that succeeded.
+  // Since when the coordinator does not answer. Infinite: it answers.
+  absl::Time away_since = absl::InfiniteFuture();
+  std::string trouble;  // Why the coordinator does not answer.
 
   bool away() const { return away_since != absl::InfiniteFuture(); }
 };
