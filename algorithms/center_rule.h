@@ -45,7 +45,7 @@ struct CenterBlock {
   uint64_t parameters = 0;  // The first `parameters` values are parameters of the model; the rest are its buffers.
   uint64_t update = 1;      // The number of this update of the block, counted from 1.
   double epoch = 0;         // Passes over the data that were done when the contributions were made.
-  WholeRound whole = {};    // Used by rules of distances only.
+  WholeRound whole = {};    // Rules of distances read it; other rules do not.
 };
 
 // The facts about a rule that a server needs besides Apply. They follow from the table in rule_facts.h, the rule's

@@ -82,7 +82,7 @@ struct TestGroup {
   std::vector<double> anchor;
   uint64_t steps = 0;       // Steps so far.
   uint64_t steps_sent = 0;  // Steps when it last sent.
-  double samples = 1;       // Of each step, as a weight.
+  double samples = 1;       // The samples of each of its steps, which are the weight of its contributions.
   uint64_t seen = 0;        // The version of the center in the group's last answer.
   // The last message and its answer, which is the center at that time. `waiting`: the group has not taken the answer
   // yet.

@@ -19,10 +19,11 @@
 namespace hooke {
 
 struct ExchangeRhythm {
-  uint64_t interval = 1;         // Steps between two exchanges of the same value; >= 1, a multiple of `fragments`.
-  uint64_t delay = 0;            // Steps. Less than interval / fragments, unless `due` is set.
+  uint64_t interval = 1;  // Steps between two exchanges of the same value; >= 1, a multiple of `fragments`.
+  // Steps between sending values and applying the answers. Less than interval / fragments, unless `due` is set.
+  uint64_t delay = 0;
   uint32_t fragments = 1;        // >= 1.
-  uint64_t each_step_until = 0;  // Steps.
+  uint64_t each_step_until = 0;  // Up to this step the whole vector is exchanged after each step.
   uint64_t steps_total = 1;      // Steps of the whole training. After the last one the whole vector is exchanged.
 };
 

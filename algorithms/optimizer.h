@@ -53,7 +53,7 @@ class Optimizer {
   const OptimizerOptions options_;
   const uint64_t values_;
   uint64_t steps_ = 0;
-  std::vector<float> state_;  // As StepOptimizer takes it.
+  std::vector<float> state_;  // The state in the form that StepOptimizer takes.
 };
 
 // INVALID_ARGUMENT names the option that is out of range and the allowed values.

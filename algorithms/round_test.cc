@@ -270,7 +270,7 @@ TEST(Roster, TellsWhoIsBehind) {
 }
 
 // A group that begins while others are far ahead counts as level with the slowest of them. So does a group that comes
-// back.
+// back after it was given up.
 TEST(Roster, ALatecomerNeedNotCatchUp) {
   std::vector<uint64_t> steps = {1000, 900, 0};
   const auto steps_of = [&steps](uint32_t group) { return steps[group]; };

@@ -13,7 +13,7 @@ TEST(CoresUsedTest, CoversTheWindow) {
   EXPECT_EQ(cores.Add(At(0), absl::Seconds(100)), 0);
   EXPECT_EQ(cores.Add(At(1), absl::Seconds(102)), 2);
   EXPECT_EQ(cores.Add(At(4), absl::Seconds(102)), 0.5);
-  EXPECT_EQ(cores.Add(At(11), absl::Seconds(103)), 0.1);  // Since second 1.
+  EXPECT_EQ(cores.Add(At(11), absl::Seconds(103)), 0.1);  // The mean since second 1: one CPU second in ten.
   EXPECT_EQ(cores.Add(At(40), absl::Seconds(106)), 3.0 / 29);
 }
 

@@ -23,7 +23,7 @@ class ByteLocksTest : public ::testing::Test {
   const std::string file_ = absl::StrCat(::testing::TempDir(), "/locks", getpid());
 };
 
-// A thing that one object has taken is taken for the others. That ends when it is given back, or with the object.
+// A thing that one object has taken is taken for all other objects, until it is given back or the object is destroyed.
 TEST_F(ByteLocksTest, TakenForOthers) {
   std::unique_ptr<ByteLocks> a = Open();
   const std::unique_ptr<ByteLocks> b = Open();

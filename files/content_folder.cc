@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr absl::string_view kNew = "new-";  // The start of names of files that are not published.
+constexpr absl::string_view kNew = "new-";  // Files that are not published yet have names with this start.
 
 absl::Status CannotWrite(const std::string& path, int error) {
   const std::string text = absl::StrCat("cannot write ", path, ": ", strerror(error));

@@ -118,7 +118,7 @@ TEST(FileManifestTest, NoBytesCrashTheReader) {
 TEST(FileManifestTest, AReadyPartWaitsLongerThanTheOthersFetch) {
   struct Case {
     double workers, gib, turns;
-    absl::Duration takes;  // On a line of 1 Gbit/s.
+    absl::Duration takes;  // How long the fetch takes on a line of 1 Gbit/s.
   };
   for (const Case& c : {Case{1, 1, 1, absl::Seconds(9)}, Case{200, 1, 1, absl::Seconds(1718)},
                         Case{200, 1, 8, absl::Seconds(13744)}, Case{2000, 1, 1, absl::Seconds(17180)}}) {

@@ -57,7 +57,7 @@ TEST(GroupKindsTest, DefaultsFollowFromTheKinds) {
   EXPECT_EQ(FillDefaults(job).SerializeAsString(), job.SerializeAsString());
 }
 
-// A limit that is not given is the number of groups.
+// If the job file gives no `min` or `max`, the limit is the number of groups.
 TEST(GroupKindsTest, LimitsOfTheNumber) {
   v1::JobSpec job = Job();
   job.mutable_groups()->set_count(2);
@@ -180,7 +180,8 @@ TEST(GroupKindsTest, RefusesWhatIsOutOfRange) {
   }
 }
 
-// Few large groups beside many small ones are allowed, although as many large groups would not be.
+// The limit of ranks counts the ranks of each kind. So a few large groups beside many small ones are allowed, although
+// as many large groups would not be.
 TEST(GroupKindsTest, CountsTheRanksThatThereAre) {
   v1::JobSpec job = Job();
   AddKind(job, 1, 8192, "hpc");

@@ -15,7 +15,7 @@ v1::HistoryPoint Point(int64_t seconds, uint64_t step, double loss) {
   return point;
 }
 
-// A value that a point does not have is empty. A job's name may have any characters.
+// If a point does not have a value, its cell is empty. A job's name may have any characters.
 TEST(HistoryCsvTest, ARowForEachPoint) {
   v1::HistoryPoint full = Point(3, 3, 0.1);
   full.set_group(1);

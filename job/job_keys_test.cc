@@ -28,8 +28,8 @@ TEST(JobKeysTest, PresetsAreAllowedValues) {
   }
 }
 
-// A choice is stored in the message as the enum value of its own name, or as its text. It never becomes 0, which
-// servers refuse and a misspelt choice would become, nor another choice's number.
+// The value of a key with choices is stored as the enum value of its own name, or as its text. It never becomes 0,
+// which servers refuse, nor the number of another choice.
 TEST(JobKeysTest, EveryChoiceIsAnEnumValue) {
   int tried = 0;
   for (const JobKey& key : JobKeys()) {

@@ -63,8 +63,8 @@ uint64_t ChunkValues(const Call& call, DataType type);
 struct RingParts {
   uint64_t longest = 0;  // The number of values of the longest part.
   uint64_t value_bytes = 1;
-  uint64_t chunk_bytes = 0;  // As in Call.
-  int window = 1;            // As in Call.
+  uint64_t chunk_bytes = 0;  // Call::chunk_bytes.
+  int window = 1;            // Call::window.
 };
 // Returns how many values a ring's chunks have. If a part were a single message, the link would be idle while a rank
 // reduces it. So a part is cut into at least a window of chunks, but none shorter than 16 KiB.

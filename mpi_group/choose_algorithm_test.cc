@@ -147,7 +147,7 @@ TEST(ChooseAlgorithmTest, ManyRanks) {
   });
 }
 
-// Between up to 16 nodes the rules alone choose. The model has a say only between more.
+// Between up to 16 nodes the rules alone choose. The time model is asked only between more nodes.
 TEST(ChooseAlgorithmTest, FewRanksGoByTheRules) {
   Tuning rules;
   rules.rules = DefaultRules();

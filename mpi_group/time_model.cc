@@ -14,8 +14,8 @@ double Busy(const LinkCost& link, double bytes) { return link.overhead + link.pe
 
 struct Stream {
   double messages = 0;
-  double bytes = 0;    // Of each message, on average.
-  double longest = 0;  // Bytes of the longest.
+  double bytes = 0;    // The mean number of bytes in a message.
+  double longest = 0;  // Bytes of the longest message.
   double window = 1;
 };
 

@@ -37,7 +37,7 @@ namespace hooke {
 
 // The cost of messages, in seconds.
 struct LinkCost {
-  double latency = 0;   // From the time when a message has left its sender until it has arrived.
+  double latency = 0;   // The time from when a message has left its sender until it has arrived.
   double overhead = 0;  // How long each message occupies a link, besides its bytes.
   double per_byte = 0;  // 1 / the link's bytes per second.
 };
@@ -47,8 +47,8 @@ struct LinkCost {
 LinkCost Shared(const LinkCost& link, int senders);
 
 struct ModelCall {
-  int ranks = 1;       // One per link.
-  uint64_t bytes = 0;  // Of each rank's values, as they travel.
+  int ranks = 1;       // The number of ranks. Each has a link of its own.
+  uint64_t bytes = 0;  // Bytes of each rank's values, in the type in which they travel.
   // As in Call.
   uint64_t chunk_bytes = uint64_t{256} << 10;
   int window = 4;

@@ -33,8 +33,8 @@ TEST(TimeModelTest, NoPowerOfTwo) {
   EXPECT_EQ(AllReduceSeconds(Algorithm::kHalvingDoubling, {3, 64, 64}, kLink), 2 * whole + 2 * (1 + 32 + 10));
 }
 
-// The latency passes once for messages that follow one another. But if it is longer than a window of messages, each
-// window waits for it.
+// Messages that follow one another wait only once for the latency. But if the latency is longer than a window of
+// messages, each window waits for it.
 TEST(TimeModelTest, Window) {
   // 8 messages of 8 bytes; a window takes 4 * 9 = 36 seconds, a message and its latency 19.
   EXPECT_EQ(AllReduceSeconds(Algorithm::kRecursiveDoubling, {2, 64, 8, 4}, kLink), 8 * 9 + 10);

@@ -8,7 +8,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// No address and any good one are allowed. The others are told what is.
+// An empty address and any valid one are allowed. For the others the message says what is allowed.
 TEST(AddressFaultTest, SaysWhatIsAllowed) {
   EXPECT_EQ(AddressFault(""), "");
   EXPECT_EQ(AddressFault("[::1]:0"), "");

@@ -91,7 +91,8 @@ class SlowLine {
   std::thread thread_;
 };
 
-// Callers once limited an attempt to 100 ms. Over such a line no connection ever stood.
+// An attempt to connect may take longer than the first pause between attempts. When callers limited an attempt to 100
+// ms, no connection was made over a line as slow as this one.
 TEST(ChannelTest, AnAttemptToConnectMayTakeLongerThanTheFirstPause) {
   grpc::ServerBuilder builder;
   int port = 0;

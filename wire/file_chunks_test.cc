@@ -36,7 +36,7 @@ TEST(Sha256Test, HasTheValueOfTheStandard) {
   EXPECT_EQ(sum.Finish(), Sha256Of(""));
 }
 
-// Only what absl::BytesToHexString makes of a digest stands for one.
+// A digest is accepted only in the form that absl::BytesToHexString gives: 64 lower-case hexadecimal digits.
 TEST(Sha256Test, ReadsDigits) {
   const std::string digest = Sha256Of("abc");
   const std::string hex = absl::BytesToHexString(digest);

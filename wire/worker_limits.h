@@ -12,12 +12,12 @@
 
 namespace hooke {
 
-constexpr uint32_t kSlotsMax = 4096;  // The minimum is 1.
+constexpr uint32_t kSlotsMax = 4096;  // The most slots of a worker. The least is 1.
 constexpr uint32_t kGpusMax = 1024;
-constexpr int kInterfacesMax = 16;  // More are left out.
-constexpr int kLinksMax = 64;       // Of a MeasuredLinks.
-constexpr int kBatchMax = 1024;     // Messages of a WorkerMessages.
-constexpr int kBegunSpansMax = 16;  // Of a RankBegun.
+constexpr int kInterfacesMax = 16;  // The most interfaces that a worker names. It leaves out more.
+constexpr int kLinksMax = 64;       // The most links in a MeasuredLinks.
+constexpr int kBatchMax = 1024;     // The most messages in a WorkerMessages.
+constexpr int kBegunSpansMax = 16;  // The most spans in a RankBegun.
 
 // True for the name of a worker or a site: 1 to 63 characters of [A-Za-z0-9._-].
 inline bool IsNodeName(absl::string_view name) {

@@ -33,8 +33,8 @@ struct StepSplit {
   uint64_t last_times = 0;   // How often `last_rank` was the last.
 
   int64_t total_ns() const { return compute_ns + waiting_ns + collective_ns + exchange_ns; }
-  double ShareOf(int64_t part_ns) const;  // Of total_ns(); 0 if that is 0.
-  double LastShare() const;               // Of the collectives, those to which `last_rank` came last.
+  double ShareOf(int64_t part_ns) const;  // The share of total_ns() that `part_ns` is; 0 if total_ns() is 0.
+  double LastShare() const;               // The share of the collectives that `last_rank` entered last.
 };
 
 // One element for each group whose ranks have a time in common, in the order of the groups.
@@ -46,7 +46,7 @@ nlohmann::ordered_json StepSplitToJson(const std::vector<StepSplit>& groups);
 // cores. A server that the coordinator has not heard from is left out.
 struct ServerCores {
   std::string address;
-  double cores = 0;  // Over about the last 10 s.
+  double cores = 0;  // The mean number of busy cores over about the last 10 s.
 };
 std::vector<ServerCores> CoresOfServers(const v1::JobStatus& job, const v1::ListNodesResponse& nodes);
 nlohmann::ordered_json ServerCoresToJson(const std::vector<ServerCores>& servers);

@@ -40,8 +40,9 @@ struct CommonClock {
   uint32_t ranks = 0;                    // Ranks whose events are placed.
   uint32_t ranks_left_out = 0;           // Ranks on machines whose clock offset is unknown.
   std::vector<size_t> servers_left_out;  // Indices of servers with exchanges that are on such machines.
-  std::vector<size_t> servers_apart;     // Those of which no exchange is at that time.
-  int64_t error_ns = 0;                  // Events of two machines may be off by this much at most; 0 with one machine.
+  // Indices of servers that have exchanges, but none at the time of the ranks' events.
+  std::vector<size_t> servers_apart;
+  int64_t error_ns = 0;  // Events of two machines may be off by this much at most; 0 with one machine.
 };
 
 // The events and exchanges of the result point into `ranks` and `servers`.

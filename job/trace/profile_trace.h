@@ -22,7 +22,7 @@ struct Trace {
   std::string json;
   size_t events = 0;     // Of ranks, without the spans of starts.
   uint32_t starts = 0;   // Starts of groups. 0: none is known, or the only clock is not the coordinator's.
-  size_t exchanges = 0;  // At servers, while the ranks' events were.
+  size_t exchanges = 0;  // Exchanges at servers while the ranks' events happened.
   uint32_t ranks = 0;
   uint32_t machines = 0;
   uint32_t ranks_left_out = 0;  // Ranks on machines whose clock offset is unknown.

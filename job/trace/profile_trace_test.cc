@@ -189,7 +189,8 @@ TEST(ProfileTraceTest, WithStarts) {
   EXPECT_NEAR(begins.at("collective"), 9, 1e-9);
 }
 
-// Before the first profile the trace has the starts alone. If the only clock is not the coordinator's, it has none.
+// Before the first profile the trace has only the starts. If the only clock of the ranks is not known as the
+// coordinator's, the trace has no starts.
 TEST(ProfileTraceTest, StartsAlone) {
   absl::StatusOr<Trace> trace = MakeTrace("job-1", {}, OneStart());
   ASSERT_TRUE(trace.ok());

@@ -119,7 +119,7 @@ TEST(ServerTraceTest, SpansAndArrows) {
   ASSERT_EQ(lines.size(), 5u);
   EXPECT_EQ(lines[0].process, "server s:1");
   EXPECT_EQ(lines[0].track, "group 0 rank 0");
-  EXPECT_DOUBLE_EQ(lines[0].ts, 110);  // The trace begins at 1000.
+  EXPECT_DOUBLE_EQ(lines[0].ts, 110);  // The exchange begins at 1110, and the trace at 1000.
   EXPECT_EQ(lines[0].json.at("dur"), 80);
   EXPECT_EQ(lines[0].json.at("args"), (nlohmann::json{{"sequence", 7},
                                                       {"start", 1},
@@ -219,7 +219,7 @@ TEST(ServerTraceTest, NotesOnMissingServers) {
   }
 }
 
-// Without events of ranks there is no time whose exchanges are of interest.
+// Servers' exchanges are shown only at the times of ranks' events. So without profiles and starts there is no trace.
 TEST(ServerTraceTest, NoRanksNoExchanges) {
   const std::vector<ServerExchanges> servers = {Server("s:1", "m", 0, {Exchange(0, 7, 1110, 1190)})};
   EXPECT_EQ(MakeTrace("job-1", {}, {}, servers).status().code(), absl::StatusCode::kFailedPrecondition);

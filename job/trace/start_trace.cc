@@ -19,7 +19,8 @@ namespace {
 constexpr uint64_t kClient = uint64_t{1} << 30;
 constexpr uint64_t kCoordinator = kClient + 1;
 constexpr uint64_t kFirstWorker = kClient + 2;
-constexpr uint32_t kStartTrack = 1000;  // Of a rank: above its phases and collectives.
+// A rank's track for its start. The number is above those of its phases and collectives.
+constexpr uint32_t kStartTrack = 1000;
 constexpr int64_t kUsMax = std::numeric_limits<int64_t>::max() / 4000;
 
 const char* NameOf(v1::LifeSpan::What what) {

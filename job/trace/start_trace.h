@@ -20,7 +20,7 @@ uint64_t TraceProcessOf(uint32_t group, uint32_t rank);
 struct StartTrack {
   uint64_t process = 0;
   uint32_t track = 0;
-  int64_t sort_index = 0;  // Of the process, in the viewer.
+  int64_t sort_index = 0;  // Where the viewer puts the process among the others.
   std::string process_name;
   std::string name;
 };
@@ -32,7 +32,8 @@ struct StartSlice {
   std::string name;
   int64_t begin_ns = 0;  // Since 1970-01-01 UTC by the coordinator's clock.
   uint64_t duration_ns = 0;
-  std::vector<std::pair<std::string, std::string>> arguments = {};  // What else the viewer shows of it.
+  // Names and values that the viewer shows with the slice.
+  std::vector<std::pair<std::string, std::string>> arguments = {};
   // Arrows of the trace: slices with the same number, in order of begin, are joined. 0: none.
   uint64_t arrow = 0;
 };

@@ -109,7 +109,8 @@ TEST(HostAddressesTest, RanksTakeTurns) {
               ElementsAre("10.0.1.2", "10.0.0.2", "10.0.0.9"));
 }
 
-// Nobody knows whether networks of unknown speed are equal, unless a person has chosen them.
+// The ranks of a host do not take turns on networks of unknown speed, as nobody knows whether these are equal. They do
+// if a person has chosen the networks.
 TEST(HostAddressesTest, RanksTakeTurnsOnChosenNetworks) {
   const std::vector<HostAddress> own = {Ip4({10, 0, 0, 1}, 24), Ip4({10, 0, 1, 1}, 24)};
   const std::vector<HostAddress> peers = {Ip4({10, 0, 0, 2}, 24), Ip4({10, 0, 1, 2}, 24)};
@@ -117,8 +118,8 @@ TEST(HostAddressesTest, RanksTakeTurnsOnChosenNetworks) {
   EXPECT_THAT(Texts(InOrderOfTrial(own, peers, 1, /*chosen=*/true)), ElementsAre("10.0.1.2", "10.0.0.2"));
 }
 
-// A speed that the driver does not know counts as 0. virtio's driver writes -1 then, and older ones write the same
-// number without a sign.
+// A speed that the driver does not know counts as 0. Some drivers write -1 then, and older ones write the same bits as
+// a number without a sign.
 TEST(HostAddressesTest, Speeds) {
   for (const auto& [text, megabits] : std::vector<std::pair<const char*, uint32_t>>{{"1000", 1000},
                                                                                     {"400000", 400000},

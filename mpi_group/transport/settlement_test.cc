@@ -48,7 +48,7 @@ TEST(SettlementTest, DivergenceNamesBothSides) {
                                        "the same order"));
 }
 
-// A divergence in an earlier call is found, whatever errors it led to in later ones.
+// A divergence in an earlier call is found, even if later calls have failed with other errors.
 TEST(SettlementTest, DivergenceInAnEarlierCall) {
   Settlement settlement(2);
   settlement.Hear(0, Says(Calls({10, 20, 30}), kMissing));

@@ -79,7 +79,7 @@ class CountingClock : public VirtualTransport {
 
  private:
   struct Message {
-    int from = -1;  // -1: this rank sends it.
+    int from = -1;  // The sender; -1 if this rank sends the message.
     // If this rank receives the message: how many came from that rank before, and how long it occupies the link.
     uint64_t number = 0;
     double busy = 0;

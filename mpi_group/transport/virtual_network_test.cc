@@ -88,7 +88,8 @@ TEST(VirtualNetworkTest, MessagesToOneReceiver) {
   EXPECT_EQ(transports[0]->now(), 20);
 }
 
-// A rank that has waited sends from then on, and bytes count as often as the network says.
+// A rank that waits for a message sends its own from the message's arrival on. Each byte counts as often as the network
+// says.
 TEST(VirtualNetworkTest, AMessageThatWaitsForAnother) {
   const Transports transports = MakeVirtualTransports(3, {{10, 1, 1}, 100});
   RunRanks(3, [&](int rank) {

@@ -66,7 +66,7 @@ absl::Status CenterPull::Explain(const std::string& address, const absl::Status&
       if (!IsConnectionFailure(message)) break;
       return absl::UnavailableError(
           absl::StrCat("cannot reach server ", address, ": ", ConnectionTrouble(message), later));
-    case absl::StatusCode::kFailedPrecondition:  // It says what to do.
+    case absl::StatusCode::kFailedPrecondition:  // The server's message says what to do, so nothing is added.
       return absl::FailedPreconditionError(absl::StrCat("server ", address, ": ", message));
     // We did not cancel the call. A server that shuts down cuts its calls with this code.
     case absl::StatusCode::kCancelled:

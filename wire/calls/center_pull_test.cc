@@ -49,7 +49,8 @@ TEST(CenterPullTest, ServerThatNeverAnswers) {
   EXPECT_EQ(*pull.Next(0), std::nullopt);  // After an error no more messages come.
 }
 
-// So has one that hangs after its first message. The silence counts from when somebody wants the next message.
+// A server that hangs after its first message has failed after `silence`, too. The silence counts from when somebody
+// asks for the next message.
 TEST(CenterPullTest, ServerThatHangsAfterAMessage) {
   const ScriptedServer server(HangsAfter(1));
   CenterPull pull(OptionsFor(server, kSilence));
@@ -76,7 +77,8 @@ TEST(CenterPullTest, ServerThatGoesAway) {
   EXPECT_LT(SteadyTime() - begin, kSlack);
 }
 
-// `stopped` ends the wait for a server that hangs within a moment, and so does it with a server in mid-call.
+// When `stopped` returns true, a wait for a server ends within a moment, whether or not the server has sent a message
+// before.
 TEST(CenterPullTest, Stops) {
   for (const int messages : {0, 1}) {
     const ScriptedServer server(HangsAfter(messages));

@@ -16,7 +16,7 @@ struct ExchangeReadsOptions {
   std::string job_id;
   std::vector<std::string> servers;                   // Addresses.
   ClusterToken token = {};                            // Of the cluster; may be empty.
-  absl::Duration timeout = absl::Milliseconds(2500);  // For all servers together.
+  absl::Duration timeout = absl::Milliseconds(2500);  // The time limit for all servers together.
 };
 
 // Asks all servers at once, and returns an answer for each, in their order, after `timeout` at the latest.

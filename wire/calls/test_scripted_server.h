@@ -21,9 +21,9 @@ namespace hooke {
 class ScriptedServer final : public v1::ParameterServer::Service {
  public:
   struct Script {
-    std::vector<v1::PullResponse> pulled = {};  // Sent at once by Pull.
+    std::vector<v1::PullResponse> pulled = {};  // The messages that Pull sends at once.
     v1::ReadExchangesResponse exchanges = {};   // The answer of ReadExchanges.
-    grpc::Status end = {};                      // Of both calls.
+    grpc::Status end = {};                      // The status with which both calls end.
     bool hangs = false;                         // Both calls end only when this object is destroyed, or by Cut.
   };
   explicit ScriptedServer(Script script) : script_(std::move(script)) {

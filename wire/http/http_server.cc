@@ -197,7 +197,7 @@ class HttpServer::Pages final : public httplib::Server {
 
   const HttpServerOptions& options_;
   AnswerStream* stream_ = nullptr;  // Of the request that is being served.
-  bool whole_ = true;               // False: a long answer broke off.
+  bool whole_ = true;               // False: a long answer broke off before its end.
 };
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {

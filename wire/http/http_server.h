@@ -29,11 +29,12 @@
 namespace hooke {
 
 struct HttpRequest {
-  std::string path;                          // "/jobs/a-1".
-  std::string rest;                          // Of a page whose name ends in "*": the part of the path in place of it.
-  std::map<std::string, std::string> query;  // Decoded; of a name that comes twice, the first value.
-  std::string body;                          // Of an action; empty otherwise.
-  bool head_only = false;                    // HEAD: nobody gets the body.
+  std::string path;  // "/jobs/a-1".
+  std::string rest;  // For a page whose name ends in "*": the part of the path that "*" stands for.
+  // The decoded parameters. If a name comes twice, its first value counts.
+  std::map<std::string, std::string> query;
+  std::string body;        // The body of an action; empty for a page.
+  bool head_only = false;  // True: the method is HEAD, so the client gets no body.
   // Returns true once nobody waits for the answer any more: the client has gone, or the server ends. May be called
   // until the answer has been sent.
   std::function<bool()> abandoned;
@@ -65,17 +66,18 @@ struct HttpServerOptions {
   // must be a page of this server.
   std::map<std::string, HttpPage> actions = {};
   std::string action_key;                 // The key of actions. A page of this server tells it to pages of its own.
-  size_t action_bytes_max = 2048;         // Longest body of an action.
+  size_t action_bytes_max = 2048;         // The most bytes of an action's body.
   ClusterToken token;                     // If not empty, a request must have it as its bearer token.
   std::set<std::string> open_pages = {};  // Keys of the pages that need no token.
   std::map<std::string, std::string> headers = {};  // Are sent with every answer.
   // If true, a request that names this server by a host name other than localhost and `listen.host` is refused. So no
   // page of a foreign name that leads here (DNS rebinding) makes a browser read from it. IP addresses are no names.
   bool checks_host = false;
-  int threads = 2;                                   // Threads that answer. A long answer takes one for its time.
-  size_t connections_max = 64;                       // That wait for their request, and as many for a thread.
-  size_t request_bytes_max = 16 << 10;               // Longest head.
-  absl::Duration receive_within = absl::Seconds(5);  // For the head of a request.
+  int threads = 2;  // How many threads answer. A long answer keeps its thread until it ends.
+  // At most so many connections wait for their request, and at most as many more wait for a thread.
+  size_t connections_max = 64;
+  size_t request_bytes_max = 16 << 10;               // The most bytes of a request's head.
+  absl::Duration receive_within = absl::Seconds(5);  // The head of a request must come within this time.
   // From the head of a request until its answer has been sent; for each 256 KiB of a long answer.
   absl::Duration answer_within = absl::Seconds(5);
 };
@@ -104,7 +106,7 @@ class HttpServer {
   const std::string address_;
   absl::Mutex mutex_;
   std::deque<ArrivedRequest> requests_ ABSL_GUARDED_BY(mutex_);
-  std::set<int> answering_ ABSL_GUARDED_BY(mutex_);  // Descriptors.
+  std::set<int> answering_ ABSL_GUARDED_BY(mutex_);  // The descriptors of connections that are being answered.
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
   std::unique_ptr<RequestLobby> lobby_;  // Ends first: its thread calls Arrived.

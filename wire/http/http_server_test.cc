@@ -164,7 +164,7 @@ TEST(HttpServerTest, ActionsAreForPagesOfTheirOwn) {
   EXPECT_THAT(post(key, "too long!"), StartsWith("HTTP/1.1 413"));
 }
 
-// A browser that takes compressed answers gets a large one as it is, and at once.
+// A browser that accepts compressed answers gets a large one uncompressed, and at once.
 TEST(HttpServerTest, CompressesNothing) {
   HttpServerOptions options = Options();
   const std::string text(300000, 'x');

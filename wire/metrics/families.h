@@ -30,8 +30,8 @@ using MetricLabels = std::vector<std::pair<std::string, std::string>>;
 // How often observed values fell into each bucket.
 struct HistogramFigures {
   absl::Span<const double> bounds;  // Upper bounds of the buckets, ascending, without infinity. Constants.
-  std::vector<uint64_t> counts;     // Of each bucket alone, not cumulated; one more than bounds.
-  double sum = 0;                   // Of all values.
+  std::vector<uint64_t> counts;     // The values in each bucket alone, not cumulated; one more than `bounds`.
+  double sum = 0;                   // The sum of all values.
 };
 
 class MetricFamilies {

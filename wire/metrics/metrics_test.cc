@@ -31,7 +31,7 @@ TEST(MetricsTest, WritesFamilies) {
             "c_seconds_bucket{le=\"+Inf\"} 6\n");
 }
 
-// The kernel tells of this process what cannot be far off.
+// The figures of this process, read from the kernel, lie within plausible bounds.
 TEST(MetricsTest, ReadsThisProcess) {
   const ProcessFigures figures = ReadProcessFigures();
   EXPECT_GT(figures.cpu_time, absl::ZeroDuration());
@@ -56,7 +56,7 @@ TEST(MetricsTest, AsksTheDisk) {
   EXPECT_FALSE(none.last().has_value());
 }
 
-// Nothing listens at a wrong address.
+// A wrong address is refused as INVALID_ARGUMENT, so nothing listens there.
 TEST(MetricsTest, ChecksTheAddress) {
   EXPECT_EQ(ServeMetrics("9090", {}, [](MetricFamilies&) {}).status().code(), absl::StatusCode::kInvalidArgument);
 }

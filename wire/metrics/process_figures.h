@@ -13,10 +13,10 @@
 namespace hooke {
 
 struct ProcessFigures {
-  absl::Duration cpu_time;      // Of all threads since the start.
-  uint64_t resident_bytes = 0;  // 0: not known, as are the next two.
+  absl::Duration cpu_time;      // The CPU time of all threads since the process's start.
+  uint64_t resident_bytes = 0;  // 0: not known. That holds for `open_files` and `open_files_max`, too.
   uint64_t open_files = 0;
-  uint64_t open_files_max = 0;  // The limit.
+  uint64_t open_files_max = 0;  // The most files that the process may open.
   absl::Time started;           // By the machine's clock.
 };
 
