@@ -40,7 +40,7 @@ class Part(NamedTuple):
 def at_places(positions: Sequence[Range], places: Iterator[Range]) -> Tuple[Range, ...]:
     """Returns the positions at these places of a list of positions. Both are ascending."""
     result: List[Range] = []
-    before = index = 0  # Positions of the list in front of range number `index`.
+    before = index = 0  # How many positions lie before range number `index` of the list.
     for first, last in places:
         while first < last:
             begin, end = positions[index]

@@ -60,12 +60,12 @@ class Job:
         self._registered = self._begun = self._finished = self._left = self._stopping = False
         self._epochs_planned = 0
         self._counts_epochs = False  # Whether the program goes through epochs().
-        self._sampler: Any = None  # The first that was made: it says how long an epoch is.
-        self.accumulate = 1  # Backward passes whose gradients make a step.
-        self._division: Optional[Division] = None  # Of the data; None if the length of an epoch is not known.
+        self._sampler: Any = None  # The first sampler that was made. It says how long an epoch is.
+        self.accumulate = 1  # How many backward passes make the gradients of a step.
+        self._division: Optional[Division] = None  # How the groups divide the data; None if the length of an epoch is not known.
         self._first_step = self._step = 0
-        self._skipped = 0  # Steps whose samples were taken, but which were not counted, in all starts of this generation.
-        self._first_position = 0  # Where in the data this start begins, in steps since the generation's begin.
+        self._skipped = 0  # In all starts of this generation: steps that took their samples, but were not counted.
+        self._first_position = 0  # Where this start begins in the data, in steps since the generation's beginning.
         self._epoch = None
         self._loss = math.nan
         self._objects = Objects()

@@ -109,12 +109,12 @@ class Arena:
         self.buffers = self._place_buffers(buffers, placed[len(parameters) :], staging)
         if gradients_travel:
             self._place_gradients(placed, staging)
-        # None if all tensors are the job's memory.
+        # None if no tensor has to be copied, because all of them are in the job's memory.
         self.staging = staging if staging.devices else None
         if self.staging:
             staging.pin(values=exchanges)
         self.index = {id(slot.parameter): index for index, slot in enumerate(self.slots)}
-        # 1 for each parameter that has a gradient: it would not be None without Hooke. Combining makes it that of all ranks.
+        # For each parameter 1 if it has a gradient on this rank, where without Hooke .grad would not be None. After combining: 1 if it has one on any rank.
         self.used = (ctypes.c_uint8 * len(self.slots))()
         self._runs = {}
         self._held_buffers = [slot.module._buffers[slot.key] for slot in self.buffers]
@@ -163,7 +163,7 @@ class Arena:
         for tensor, address in zip(tensors, addresses):
             staged = _torch_staging.is_staged(tensor)
             places.append(_torch_staging.Place(address, tensor.numel() * tensor.element_size(), (tensor.dtype, tensor.device, staged)))
-        # Where nothing is copied, a run has no limit.
+        # Runs are limited in size only if gradients are copied.
         limit = _torch_staging.PIECE_BYTES if gradients and any(place.key[2] for place in places) else 1 << 62
         for run in _torch_staging.runs(places, limit):
             dtype, device, staged = places[run[0]].key

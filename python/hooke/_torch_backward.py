@@ -7,7 +7,7 @@ import torch
 
 
 class _End:
-    """Autograd alone holds it until the pass has ended or failed."""
+    """An object that only autograd holds. It is destroyed when the backward pass has ended or failed."""
 
     def __init__(self, ended: Callable[[], None]):
         self._ended = ended
@@ -20,7 +20,7 @@ class Backward:
     """The present backward pass, or the last one."""
 
     def __init__(self):
-        self._end = None  # Weak; None if the last pass has ended or is forgotten.
+        self._end = None  # A weak reference to the pass's _End. None: the last pass has ended, or is forgotten.
 
     def begin(self, ended: Callable[[], None]) -> None:
         """Called inside a backward pass. At its end autograd calls `ended`, which calls forget()."""

@@ -87,7 +87,8 @@ def attach_zero_grad(optimizer: torch.optim.Optimizer, arena: Arena, after_zero)
     optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
 
 
-# A GradScaler leaves out some steps of each optimizer, but not for long in turns, with no joint step between.
+# After so many rounds in which every optimizer has stepped alone, each has a backward pass of its own. A GradScaler, which leaves out single steps, does not
+# make so many in a row.
 _ROUNDS_APART = 8
 
 
@@ -104,15 +105,15 @@ class Steps:
     def __init__(self):
         self.optimizers = 1
         self.skipped = 0
-        self._stepped = set()  # Since the last counted step.
-        self._since_combined = set()  # Those that have stepped with the present gradients.
-        self._together = False  # All have once stepped with the same gradients.
-        self._uncounted = False  # The present gradients have not come to a counted step.
-        self._noted = False  # They are in `skipped` already.
-        self._perhaps_skipped = 0  # While it is not known whether all step together.
-        self._apart = set()  # Since the last counted step: those that have stepped alone.
-        self._rounds_apart = 0  # How often all have.
-        self._skipped_since = 0  # What was added to `skipped`.
+        self._stepped = set()  # Optimizers that have stepped since the last counted step.
+        self._since_combined = set()  # Optimizers that have stepped with the present gradients.
+        self._together = False  # All optimizers have once stepped with the same gradients.
+        self._uncounted = False  # No step with the present gradients was counted yet.
+        self._noted = False  # The present gradients are in `skipped` already.
+        self._perhaps_skipped = 0  # What `skipped` gets once it is known that all optimizers step together.
+        self._apart = set()  # Optimizers that have stepped alone since the last counted step.
+        self._rounds_apart = 0  # How often every optimizer has stepped alone, since the last counted step.
+        self._skipped_since = 0  # What was added to `skipped` since the last counted step.
 
     def saved(self) -> Dict[str, int]:
         return {"skipped": self.skipped, "together": self._together}

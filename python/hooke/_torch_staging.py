@@ -18,7 +18,7 @@ from hooke._native import Native, misuse
 PIECE_BYTES = 4 << 20
 _PAGE = 4096
 
-Pair = Tuple[torch.Tensor, torch.Tensor]  # In the job's memory, and on the device.
+Pair = Tuple[torch.Tensor, torch.Tensor]  # A tensor in the job's memory, and the one on the device.
 
 
 def is_staged(tensor: torch.Tensor) -> bool:
@@ -41,7 +41,7 @@ def runs(places: Sequence[Place], size_max: int) -> List[List[int]]:
     The groups come in the order in which they are complete.
     """
     groups, begin, size = [], {}, {}
-    newest = {}  # Key -> its group, which may still grow.
+    newest = {}  # For each key the group that was made last, which may still grow.
     for index in range(len(places) - 1, -1, -1):
         place = places[index]
         key = place.key
@@ -191,9 +191,9 @@ class Staging:
 
     def __init__(self, native: Native):
         self._native = native
-        self._copies = {}  # By device.
+        self._copies = {}  # The Copies of each device.
         self._pieces: List[Piece] = []
-        self._piece_of = {}  # By parameter.
+        self._piece_of = {}  # The piece of each parameter's gradient, by the parameter's index.
         self._values: List[Tuple[torch.Tensor, torch.Tensor]] = []
         self._under_way = collections.deque()
         self._lock = threading.Lock()

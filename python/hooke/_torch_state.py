@@ -107,7 +107,7 @@ class Schedulers:
 
     def __init__(self):
         self._all: List[Any] = []  # (scheduler, per, its optimizer's options when it came)
-        self._new = 0  # Those before this index are where the group is.
+        self._new = 0  # Schedulers before this index have been stepped to where the group is.
         self._states: List[Any] = []
         self._at_states = {"step": 0, "epoch": 0}  # How often the per-step and the per-epoch schedulers had been stepped when `_states` was saved.
         self._anew = False  # The states are of an earlier generation, or of a later step than the one at which the group goes on.
@@ -132,7 +132,7 @@ class Schedulers:
         """
         self._states, self._anew = states, True
         by_measure = [scheduler.optimizer for scheduler, _, _ in self._all if _by_measure(scheduler)]
-        for scheduler, _, options in reversed(self._all):  # Several may have one optimizer; the first has seen it first.
+        for scheduler, _, options in reversed(self._all):  # If several schedulers have one optimizer, the options that the first of them saw count.
             if options and not any(scheduler.optimizer is optimizer for optimizer in by_measure):
                 for group, values in zip(scheduler.optimizer.param_groups, options):
                     group.update(copy.deepcopy(values))

@@ -63,7 +63,7 @@ class Job(_job.Job):
         self._views: Dict[str, numpy.ndarray] = {}
         self._gradients: Dict[str, numpy.ndarray] = {}
         self._buffers: Dict[str, numpy.ndarray] = {}
-        self._steps_planned = (0, 0)  # In all, and in an epoch.
+        self._steps_planned = (0, 0)  # The steps of the whole training, and those of an epoch.
 
     gradients = property(lambda self: self._gradients, doc="The gradients by name. Write into them in place; end_step() zeroes them.")
     buffers = property(lambda self: self._buffers, doc="The buffers by name. The ranks' mean is taken in every step.")

@@ -94,11 +94,11 @@ class Job(_job.Job):
         self._steps = Steps()
         self._may_step = set()  # Optimizers that have not stepped since the gradients were combined.
         self._schedulers = _torch_state.Schedulers()
-        self._to_keep = None  # Set if a state is due: the part of it that data loading would change.
-        self._generators_kept = None  # Of the state with which this start goes on.
+        self._to_keep = None  # Set while a state is due: its parts that loading the next batch would change.
+        self._generators_kept = None  # The generators of the state with which this start goes on.
         self._hooks, self._forward_hooks = [], []
-        self._holding = 0  # Depth of no_sync().
-        self._backwards = 0  # Since the gradients were last combined.
+        self._holding = 0  # How many no_sync() the program is inside of.
+        self._backwards = 0  # Backward passes since the gradients were last combined.
         self._backward = Backward()
         self._combining = False
         self._given = False  # The library has some gradients of a step, and waits for the others.

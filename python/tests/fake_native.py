@@ -31,12 +31,12 @@ class FakeNative:
         self._memory = []
         self._pid = os.getpid()
         self.tensors = []
-        self.values_due_after = None  # Steps after which values are due; None: after all.
+        self.values_due_after = None  # The steps after which values are due; None: after every step.
         self.on_gradients = None  # If set: called in each end_step with (address, count) of the gradients, which servers may get.
         self.on_values = None  # If set: called while the library has the values, with (address, count) of all tensors.
-        self.due_after = set()  # Steps after which a state is due.
-        self.saved = {}  # By step.
-        self.kept = None  # What an earlier start of the group has left: (state, step).
+        self.due_after = set()  # The steps after which a state is due.
+        self.saved = {}  # The saved states. The key is the step.
+        self.kept = None  # The state that an earlier start of the group has left: (state, step).
 
     def in_own_process(self):
         return os.getpid() == self._pid
@@ -148,7 +148,7 @@ class FakeNative:
     def leave(self):
         self.calls.append("leave")
         for block in self._memory:
-            ctypes.memset(block, 0xFF, ctypes.sizeof(block))  # Whoever still looks there sees NaN.
+            ctypes.memset(block, 0xFF, ctypes.sizeof(block))  # The memory is NaN from now on. So a test notices a tensor that still uses it.
 
     def fail(self, code, message):
         self.calls.append(f"fail {int(code)} {message}")

@@ -43,7 +43,7 @@ class Arrays(unittest.TestCase):
         trained = parameters["w"].tolist()
         job.leave()
         self.assertEqual(native.calls[-2:], ["finish", "leave"])
-        # The job's memory is gone.
+        # The arrays outlive the job's memory.
         self.assertEqual(parameters["w"].tolist(), trained)
 
     def test_float16(self):

@@ -95,7 +95,7 @@ class Scales(unittest.TestCase):
             missing = SAMPLES - len(set(samples))
             print(f"epoch {epoch}: {len(samples)} samples, {twice} twice, {missing} missing", flush=True)
             self.assertEqual(twice, 0, log)
-            self.assertLess(missing, 3 * BATCH, log)  # What fills no step of the groups that are there when the epoch ends.
+            self.assertLess(missing, 3 * BATCH, log)  # At an epoch's end, samples are left out that do not fill a step of all groups.
         ends = {match for match in re.findall(r"ends (\d+) ([\d.]+)", log)}
         self.assertEqual(len(ends), 1, "all groups end at one step, and with one rate")
         self.assertEqual(float(next(iter(ends))[1]), 0)

@@ -114,7 +114,7 @@ class Ranks(ranks_test.Trains):
                 self.check(scenario, 2, "cuda", tolerance=1e-4)
 
     def test_a_device_and_the_host(self):
-        # They have the same gradients, and their optimizers round differently.
+        # Both ranks have the same gradients, but the optimizers of a device and of the host round differently.
         self.check("momentum", 2, "cuda,cpu", tolerance=1e-4, apart=1e-4)
 
 

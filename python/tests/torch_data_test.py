@@ -52,7 +52,7 @@ class Evaluation(unittest.TestCase):
         self.assertNotIn("with_center", native.calls)
         job, native, _, _ = wrapped(rank=1, ranks=2)
         self.assertEqual(job.evaluate(lambda m: 0.75), 0.75)
-        self.assertIsNone(job.evaluate(lambda m: None))  # Only rank 0's result is looked at.
+        self.assertIsNone(job.evaluate(lambda m: None))  # Only rank 0's result is reported, so rank 1 may return None.
         self.assertEqual(native.evaluations, [])
 
 
@@ -155,7 +155,7 @@ class Sampling(unittest.TestCase):
             if epoch == 1:
                 job.stop()
         self.assertEqual((epoch, native.calls[-2:]), (1, ["stop", "finish"]))
-        # That an epoch has fewer steps than planned is noticed, but not for the last one.
+        # An epoch with fewer steps than planned gives a notice, except the last epoch, in which the job stopped.
         self.assertEqual(len(native.notices), 1)
 
     def test_other_group_stops_the_job(self):
@@ -169,7 +169,7 @@ class Sampling(unittest.TestCase):
                 for _ in DataLoader(range(64), batch_size=4, sampler=sampler, num_workers=workers):
                     train(model, optimizer, 1)
                     steps += 1
-            # Batches that the loader's workers have begun still come.
+            # Batches that the loader's workers had begun before the stop still come.
             self.assertEqual(steps, 5 if workers == 0 else 8)
             self.assertEqual((native.calls[-2:], native.notices), (["stop", "finish"], []))
 

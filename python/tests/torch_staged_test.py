@@ -30,7 +30,7 @@ from torch_models import OPTIMIZERS, inputs, make_model, train, wrapped  # noqa:
 
 
 class LateCopies(Copies):
-    """Copies to the job happen when somebody waits for them, or asks for the second time. Until then the job's memory is NaN."""
+    """Stands in for copies that take time: until somebody waits for a copy, or asks for it a second time, the job's memory is NaN."""
 
     def writer(self):
         return threading.get_ident()
@@ -53,7 +53,7 @@ class LateCopies(Copies):
 
 
 class Staged:
-    """All tensors of a test count as a device's."""
+    """Makes every tensor of a test count as a device's, so that gradients and values are copied."""
 
     is_staged = staticmethod(lambda tensor: True)
 

@@ -87,7 +87,7 @@ def scrape(pid, address):
 def open_job_page(pid, address, seconds):
     """Returns the CPU percent of the process while the newest job's page is open in one browser, and the KiB a second that the page gets."""
     page = open_page.OpenPage(address)
-    page.look()  # The first look gets all points, the others what is new.
+    page.look()  # The first look gets all points. The later ones get only new points.
     begin, before, loaded, points = time.monotonic(), cpu_seconds(pid)[0], page.bytes, page.points
     looks = max(1, round(seconds / open_page.EVERY_SECONDS))
     for look in range(1, looks + 1):

@@ -23,7 +23,7 @@ MPIRUN = sys.argv.pop(1) if len(sys.argv) > 1 else "mpirun.openmpi"
 BENCH = pathlib.Path("worker/bench/hooke-bench").resolve()
 RANK = pathlib.Path("worker/rank/hooke-rank").resolve()
 IMAGES = "/usr/share/datasets/fashion-mnist"
-PARAMETERS = 669706  # Of the mlp.
+PARAMETERS = 669706  # The number of parameters of `mlp`.
 SECONDS = 200
 
 
@@ -35,7 +35,7 @@ def mpirun(program, network, folder, each=1):
         return [*network_only, program, "-n", str(2 * each), *network.mpich(each)]
     command = [program, "-n", str(2 * each), "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]
     command += ["--mca", "orte_tmpdir_base", folder, "--mca", "btl_vader_backing_directory", folder, "--mca", "mpi_yield_when_idle", "1"]
-    # With several networks MPI is in the first one only, so that what passes in the others are messages of Hooke's sockets.
+    # MPI uses only the first network. So all that passes in the other networks are messages of Hooke's sockets.
     command += ["--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"]
     return [*command, *network.openmpi(each)]
 

@@ -15,9 +15,9 @@ class OpenPage:
 
     def __init__(self, address):
         self.address = address
-        self.bytes = 0  # Of all answers so far.
+        self.bytes = 0  # Bytes of all answers so far.
         self.looks = 0
-        self.points = 0  # In all answers so far.
+        self.points = 0  # Points in all answers so far.
         self.job = self.get("jobs")["rows"][0]["id"]
         self.version, self.newest, self.events_offset, self.log_offset = "", 0, 0, None
 

@@ -40,12 +40,12 @@ from fault_plan import pick  # noqa: E402
 from host_cluster import make_hosts  # noqa: E402
 
 FAULT_SECONDS = 8
-# A slurmd may be away for so long that Slurm gives its node up. With the timeout above that takes 17 s and more, because a question to a node that is gone
+# A slurmd may be away long enough for Slurm to give up its node. With the timeout above that takes at least 17 s, because a question to a node that is gone
 # takes 15 s.
 SLURMD_SECONDS = 40
-# A fault that found no victim until the end of the run has so long to find one.
+# At the end of the run, a fault that has found no victim yet may look for one for this long.
 VICTIM_SECONDS = 90
-# A worker that was stopped or cut off has so long, after that is mended, to hear that its group has started elsewhere and to end it.
+# When a worker that was stopped or cut off is back, it must hear within this time that its group has started elsewhere, and end it.
 BACK_SECONDS = 15
 # After the last fault, the jobs that are left must end.
 END_SECONDS = 240
@@ -59,14 +59,14 @@ train: {{epochs: {epochs}, batch_size: 32, optimizer: {{name: sgd, learning_rate
 groups: {{count: {groups}, ranks: {ranks}, site: "{site}"}}
 averaging: {averaging}
 """
-# One job after the other is of the next kind. Each kind has another way to wait for its groups.
+# The jobs take turns through these kinds. In each kind, groups wait for one another in another way.
 KINDS = (
     {"name": "elastic", "groups": 2, "ranks": 2, "averaging": "{rule: elastic, interval: 4}"},
     {"name": "wide", "groups": 1, "ranks": 3, "averaging": "{rule: average, interval: 8}"},
     {"name": "rounds", "groups": 2, "ranks": 1, "averaging": "{rule: diloco, interval: 8, learning_rate: 0.7, momentum: 0.9, grace_seconds: 2}"},
     {"name": "stale", "groups": 2, "ranks": 1, "averaging": "{rule: async}"},
 )
-# Its ranks share all cores, because Slurm gives each batch job the whole machine here, and so take ten times longer for a step.
+# A job of this kind runs in Slurm. Here Slurm gives the whole machine to each batch job. So the ranks share all cores, and a step takes ten times longer.
 SLURM_KIND = {"name": "batch", "groups": 2, "ranks": 1, "averaging": "{rule: elastic, interval: 4}", "site": SLURM_SITE, "epochs": 1}
 EPOCHS = 4
 
@@ -77,11 +77,11 @@ class Chaos:
     def __init__(self, cluster, seed):
         self.cluster, self.plan = cluster, fault_plan.faults(seed)
         self.began = time.monotonic()
-        self.mends = []  # A heap of (when, number, what, mend).
+        self.mends = []  # A heap of (time, number, text, function): what must be mended, and when.
         self.number = 0
         self.away = set()  # Names of daemons that are dead, stopped or cut off: they get no second fault.
-        self.unheard = {}  # Place of ranks -> steady time until which the coordinator may not be heard there.
-        self.submission = None  # The `hooke submit` that runs now.
+        self.unheard = {}  # A place where ranks run -> the steady time until which it may not hear the coordinator.
+        self.submission = None  # The process of the `hooke submit` that is running.
         self.submitted, self.going, self.cancelled, self.counts = [], [], set(), {}
         self.kinds, self.unanswered, self.submitted_away = itertools.count(), 0, 0
         self.memory = set()  # Folders in which groups have shared memory, as far as they were seen.
@@ -158,7 +158,7 @@ class Chaos:
             self.submitted.append(json.loads(output)["job_id"])
             self.say(f"submitted {self.submitted[-1]}")
         else:
-            # It says what it knows: that nobody was there, or that nobody has answered, and then the job may be known.
+            # `hooke submit` says that no coordinator was there, or that none has answered. In the second case the coordinator may know the job.
             self.unanswered += 1
             self.say(f"not submitted: {error.strip()}")
         self.submission = None
@@ -219,7 +219,7 @@ class Chaos:
         pid = self.signal(fault, ["hooke-rank"], signal.SIGSTOP)
 
         def mend():
-            # The id may be another process's by now; SIGCONT does no harm.
+            # Another process may have the id by now. SIGCONT does it no harm.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 

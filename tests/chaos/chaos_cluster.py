@@ -17,9 +17,9 @@ HOSTS = 4
 SLOTS = 2
 # One more host has a whole Slurm, whose batch jobs are the workers of a site of their own.
 SLURM_HOST, SLURM_SITE = HOSTS, "hpc"
-# Slurm takes a node that it has given up back with the next slurmd.
+# When slurmd starts again, Slurm takes back a node that it has given up.
 SLURM_OPTIONS = f"SlurmdTimeout=3\nReturnToService=2\n{slurm_cluster.PARTITIONS}"
-# A worker or server that was stopped or cut off for longer than this is lost; the faults last for less and for more.
+# A worker or server that was stopped or cut off for longer than this is lost. Some faults last less long, others longer.
 LEASE = "5s"
 ASK_SECONDS = 60
 SBATCH = pathlib.Path(slurm_cluster.__file__).resolve().with_name("worker.sbatch")
@@ -39,7 +39,7 @@ class ChaosCluster(HostCluster):
         name = self.network.name(SLURM_HOST)
 
         def at_host(command):
-            # Unlike `ip netns exec` this leaves /sys as it is. slurmd needs /sys/fs/cgroup.
+            # Unlike `ip netns exec`, these commands do not mount another /sys: slurmd needs /sys/fs/cgroup.
             return ["nsenter", f"--net=/run/netns/{name}", "unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, *command]
 
         self.slurm = slurm_cluster.SlurmCluster(folder, SLOTS, SLURM_OPTIONS, name, at_host)

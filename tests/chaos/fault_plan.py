@@ -4,7 +4,7 @@ import itertools
 import random
 import typing
 
-# Each kind, with how often it is drawn beside the others. Most jobs are to end by themselves.
+# The kinds of faults, and how often each is drawn relative to the others. "cancel" is rare, because most jobs are to end by themselves.
 WEIGHTS = {
     "cancel": 0.5,
     "cut_link": 1,
@@ -21,13 +21,13 @@ WEIGHTS = {
     "stop_server": 1,
     "stop_worker": 1,
 }
-# Those that need a Slurm.
+# The kinds that need a Slurm.
 SLURM_KINDS = ("kill_agent", "kill_batch_worker", "kill_slurmd")
-# A run does at least so many faults, however slow its machine is.
+# The least number of faults in a run, however slow the machine is.
 FAULTS_MIN = 5
-# What CI runs.
+# The seeds that CI runs.
 CI_SEEDS = tuple(range(1, 21))
-# A victim is away for at least so long.
+# The shortest time that a victim is away.
 AWAY_SECONDS_MIN = 0.2
 
 

@@ -29,8 +29,8 @@ LISTED = min(JOBS, 2000)
 SECONDS = 300
 LOAD_MS = 1000
 TASK_MS = 500
-# The machine of docs/see.md takes about so long for this calculation in the browser. One that takes longer has so many times longer for a page.
-# Not measured there: another machine took 204 ms, and 2203 ms for the job of 256 groups, for which the docs have 722 ms.
+# The machine of docs/see.md needs this time for the calculation below, in the browser. A machine that needs n times as long has n times as long for a page. The
+# docs have 722 ms for the job of 256 groups. Another machine took 204 ms for the calculation, and 2203 ms for that page.
 QUIET_MS = 67
 CALCULATION = "const begun = performance.now(); let sum = 0; for (let i = 0; i < 3e7; ++i) sum = (31 * sum + i) | 0; return [performance.now() - begun, sum]"
 WATCH_S = 10
@@ -97,7 +97,7 @@ class Crowded(unittest.TestCase):
             asked = self.fetched()
             largest = max(asked, key=lambda one: one[1])
             print(f"{name}: complete after {times[2]:.0f} ms, median of 5 (worst {times[-1]:.0f}); {sum(size for _, size, _ in asked) / 1024:.0f} KiB, of which {largest[0].split('?')[0]} {largest[1] / 1024:.0f} KiB; this machine is {slowness:.1f} times slower")
-            # The fastest load: other work on the machine only adds time.
+            # The fastest load counts, because other work on the machine only adds time.
             self.assertLess(times[0], LOAD_MS * slowness, name)
 
     def test_pages_stay_fluent_and_ask_for_differences(self):
@@ -105,7 +105,7 @@ class Crowded(unittest.TestCase):
             slowness = self.slowness()
             ready = self.open(page, complete)
             before = len(self.fetched())
-            time.sleep(WATCH_S)  # Measures a span of time; waits for nothing.
+            time.sleep(WATCH_S)  # The test measures what happens in this time. It does not wait for something.
             later = self.fetched()[before:]
             tasks = [duration for start, duration in self.driver.execute_script("return probe.tasks") if start > ready + 100]
             size = sum(size for _, size, _ in later) / WATCH_S / 1024

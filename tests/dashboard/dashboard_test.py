@@ -43,7 +43,7 @@ class Dashboard(cluster.Cluster):
             program = f"import sys; print({SCRIPT!r}); sys.exit({SCRIPT!r})"
             cls.hooke("run", "--", "python3", "-c", program, fails=True)
         else:
-            # The second one goes on for as long as the pictures take.
+            # The second job trains for as long as the test takes pictures.
             (cls.folder / "job.yaml").write_text(JOB.replace("small-mlp", "mlp").replace("epochs: 2", "epochs: 20"))
             cls.hooke("submit", "job.yaml")
             polling.wait_for("a second job that trains", lambda: "running" in cls.hooke("jobs"), SECONDS, lambda: "")
@@ -133,9 +133,9 @@ class Dashboard(cluster.Cluster):
             for name, value in rows:
                 self.assertAlmostEqual(value, 100 * expected[-1][1][name], places=6, msg=name)
             self.assertRegex(driver.execute_script("return document.querySelector('#chart-time canvas').getAttribute('aria-label')"), r"compute \d+ %, collective \d+ %, exchange \d+ %")
-        # Of a step, the whole time is known: of a job of one machine hardly anything is rest.
+        # In a job on one machine, hardly any of a step's time is lost.
         self.assertGreater(sum(shares["compute"] for _, shares in expected) / len(expected), 0.2)
-        # Over time the same points are elsewhere.
+        # Drawn over time, the same points have other x values.
         driver.execute_script("[...document.querySelectorAll('h2 button')].find((b) => b.textContent === 'Draw over time').click()")
         over_time = dict(driver.execute_script(drawn))
         first = min(int(row["time_unix_ms"]) for row in history)
@@ -161,7 +161,7 @@ class Dashboard(cluster.Cluster):
         # Points of an older coordinator are no zeros. The first one after them says nothing of the time before it.
         self.assertEqual(spans([1, 2, 3, 4], [0, 1, 2, 3], [None, None, 900, 1900], [None, None, 0, 0], [None, None, 0, 0]), [[3, 4, 1000, 0, 0, 0]])
         self.assertEqual(spans([1, 2], [0, 1], [None, None], [None, None], [None, None]), [])
-        # Two groups: each part of the axis has the time of both, none is lost.
+        # With two groups, each part of the axis shows the mean of both.
         groups = [[[0, 4, [400, 0, 0, 0]], [4, 8, [0, 400, 0, 0]]], [[0, 8, [0, 0, 800, 0]]]]
         mean = driver.execute_script("return sharesOfAll(arguments[0].map((group) => group.map(([from, to, parts]) => ({ from, to, step: to, parts })))).map(({ x, shares }) => [x, ...shares])", groups)
         self.assertEqual(mean, [[0, 50, 0, 50, 0], [8, 0, 50, 50, 0]])
@@ -207,7 +207,7 @@ class Dashboard(cluster.Cluster):
         ]
         self.assertEqual([row[0] for row in steps], ["group 0", "group 1"])
         self.assertEqual(self.wait_for(driver, "the last steps", shown % "Time of the last steps"), steps)
-        # The command's own table has the same texts, but rounds halves to even digits. Its sizes are joined by a hyphen.
+        # `hooke profile` prints the same texts, but rounds halves to even digits and joins sizes by a hyphen.
         table = [re.split(r"  +", line) for line in self.hooke("profile", "two-sizes-1").splitlines()[2:]]
         self.assertGreater(len(table), 3)
         sizes = [[cell.replace("\u2013", "-") for cell in row] for row in driver.execute_script(shown % "Collectives by size")]
@@ -224,7 +224,7 @@ class Dashboard(cluster.Cluster):
         self.assertIn(f"3 ranks of 2 groups, together {expected['all']['step_seconds']:.3g} s in steps", driver.execute_script("return document.getElementById('profile-about').textContent"))
         self.assertEqual(driver.execute_script("return document.querySelector('#profile').previousElementSibling.innerText.replace(/\\s+/g, ' ').trim()"), "Profile Trace (ui.perfetto.dev)")
 
-        # A program that trains nothing has none.
+        # A job whose program trains nothing has no profile.
         none = next(job["job_id"] for job in json.loads(self.hooke("jobs", "--output", "json"))["jobs"] if job["state"] == "failed")
         driver.get(f"http://{self.address}/#/jobs/{none}")
         self.wait_for(driver, "the reason", f"return document.getElementById('profile-about')?.textContent.startsWith('job {none} has no profile: it ended before its first steps')")
@@ -242,7 +242,7 @@ class Dashboard(cluster.Cluster):
         self.assertEqual(found()[0].read_bytes(), expected)
         self.assertRegex(driver.execute_script(said), r"the browser downloads two-sizes-1.safetensors, 398\.4 KiB")
 
-        # The same by hand. A ticket is good once, and nobody gets one by a link or from a page of another site.
+        # The same requests without the page. A ticket is good once. A link, or a page of another site, gets none.
         action = {"X-Hooke-Action": json.load(self.get("/api/page"))["action_key"]}
         self.assertEqual(self.get("/api/export/two-sizes-1", action).status, 405)
         self.assertEqual(self.get("/api/export/two-sizes-1", {**action, "Origin": "http://evil.example"}, "POST").status, 403)
@@ -255,7 +255,7 @@ class Dashboard(cluster.Cluster):
         again = self.get(path)
         self.assertEqual((again.status, json.load(again)["error"].split(",")[0]), (404, "this download was begun already"))
 
-        # A job that waits, because another has all slots, has no center.
+        # A job has no center while it waits because another one has all slots.
         for name in ("fills", "waits"):
             waits = self.submit(endless(name))
             self.addCleanup(self.hooke, "cancel", waits)
@@ -367,7 +367,7 @@ class Dashboard(cluster.Cluster):
         self.assertIn("not scaled: ", self.wait_for(driver, "the refusal", "return document.querySelector('.actions > .bad').textContent"))
         driver.execute_script("document.getElementById('scale-groups').value = '2'; document.getElementById('scale').click()")
         self.wait_for(driver, "two groups that train", f"return (() => {{ {running} }})() === 2")
-        # What groups report of the center is there, and the page says the same as the history.
+        # The page has the distance and the staleness that groups report, with the values of the history.
         self.wait_for(driver, "the distance and the staleness", "return ['distance', 'staleness'].every((name) => document.querySelectorAll(`#chart-${name} tbody tr`).length === 2)")
         history = list(csv.DictReader(io.StringIO(self.hooke("metrics", job, "--csv"))))
         distances = [float(row["center_distance"]) for row in history if row["center_distance"]]

@@ -18,7 +18,7 @@ if not browser.MISSING:
     from selenium.webdriver.common.keys import Keys
 
 STOPS_MAX = 120
-# An element as the test tells it: its tag and what names it. The page redraws some of them, so they are found again.
+# Describes an element by its tag and what names it. So the test finds an element again after the page has redrawn it.
 TELL = """
 const tell = (element) => [element.localName, element.id, element.getAttribute("aria-label"), element.dataset.key, element.localName === "textarea" ? "" : element.textContent.slice(0, 40)].filter((part) => part).join("|");
 """
@@ -30,7 +30,7 @@ return [...document.querySelectorAll("a[href], button, input, select, textarea, 
   .filter((element) => !element.disabled && element.checkVisibility()).map(tell);
 """
 )
-# What has the focus: what it is, whether that is seen, and where its top is.
+# Describes the element that has the focus: which it is, whether the focus can be seen, and how far from the top it is.
 FOCUSED = (
     TELL
     + """
@@ -42,7 +42,7 @@ const seen = element.matches(":focus-visible") && style.outlineStyle !== "none" 
 return [tell(element), seen];
 """
 )
-# Roles of Chromium's accessibility tree that say nothing without a name.
+# Roles of Chromium's accessibility tree whose elements must have a name.
 NAMED = {"button", "link", "textbox", "searchbox", "checkbox", "combobox", "spinbutton", "table", "image", "img", "progressindicator", "DisclosureTriangle", "region", "navigation", "columnheader", "option", "RootWebArea"}
 
 
@@ -130,7 +130,7 @@ class Keyboard(cluster.Cluster):
                     self.assertTrue(text.startswith(title.removesuffix(", %")), (text, title))
                     self.assertTrue(rows)
                     for series, value, exact in rows:
-                        # Of a share, the cell has a decimal, and the text has none.
+                        # A share has one decimal in the table's cell, and none in the text.
                         self.assertRegex(text, rf"\b{series} {fixed(float(exact), 0) + ' %' if value.endswith('%') else value}")
                 if "jobs/" in page:
                     self.assertGreaterEqual(len(charts), 6)

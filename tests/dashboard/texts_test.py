@@ -34,8 +34,8 @@ new MutationObserver((changes) => {
   }
 }).observe(document, { childList: true, subtree: true });
 """
-# Besides that: appends SCRIPT to each string of each answer. Adds the strings that this cluster does not happen to have.
-# KEPT are words of the coordinator's own that the page compares with its own words.
+# Runs besides WATCH. Appends SCRIPT to each string of each answer, and adds the strings that this cluster happens not to have. KEPT are the coordinator's words
+# that the page compares with words of its own.
 CHANGE = """
 const SCRIPT = %s;
 const KEPT = new Set(["kind", "state", "task", "drain", "action_key", "ticket"]);
@@ -86,7 +86,7 @@ window.fetch = async (path, options) => {
   return new Response(JSON.stringify(mark(json, name)), { status: answer.status, headers: { "Content-Type": "application/json" } });
 };
 """ % json.dumps(SCRIPT).replace("</", "<\\/")
-# Which of the changed strings the page shows, in a text or in what a screen reader says.
+# Returns which of the changed strings the page shows, in a text or in what a screen reader says.
 SHOWN = """
 const texts = [document.title, ...[...document.querySelectorAll("*")].flatMap((element) => [
   ...[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),

@@ -98,7 +98,7 @@ std::map<std::string, std::vector<Slice>> ReadStarts(const std::string& path) {
 
 // An exchange of a rank, as the rank or a server saw it.
 struct SeenExchange {
-  std::string server;  // Empty: the rank saw it.
+  std::string server;  // The server that saw the exchange; empty: the rank saw it.
   std::string rank;    // "group G rank R"
   uint64_t sequence = 0;
   double begin = 0;
@@ -107,8 +107,9 @@ struct SeenExchange {
 
 struct TraceOfExchanges {
   std::vector<SeenExchange> by_servers;
-  std::vector<SeenExchange> by_ranks;  // Of the phases of one exchange: from the first one to the end of the last one.
-  size_t arrows = 0;                   // Their ends.
+  // Each spans the phases of one exchange, from the begin of the first to the end of the last.
+  std::vector<SeenExchange> by_ranks;
+  size_t arrows = 0;  // The number of arrows' ends.
 };
 
 TraceOfExchanges ReadExchanges(const std::string& path) {
@@ -179,7 +180,8 @@ Slice SpanIn(const std::vector<Slice>& track, const std::string& name, double fr
 
 // Checks that the parts of a start follow one another, without a gap, from its begin to its end.
 void CheckStart(std::map<std::string, std::vector<Slice>>& tracks, const std::string& worker, const Slice& whole) {
-  constexpr double kSlack = 50000;  // Between the clock of the worker and that of the coordinator, and to 10 ms.
+  // The tolerance in microseconds: the clocks of worker and coordinator differ, and some times are known only to 10 ms.
+  constexpr double kSlack = 50000;
   const std::vector<Slice>&on_coordinator = tracks["coordinator/group 0"], &on_worker = tracks[worker + "/group 0"];
   std::vector<Slice> parts = {SpanIn(on_coordinator, "store and send", whole.begin)};
   if (parts[0].begin > whole.begin) parts.insert(parts.begin(), SpanIn(on_coordinator, "queued", whole.begin));

@@ -126,7 +126,8 @@ TEST_F(ScaleTest, GroupsComeAndGo) {
 // with as much data, which does the center good.
 TEST_F(ScaleTest, IsAsGoodAsTwoGroupsThroughout) {
   constexpr int kSeeds = 2;
-  constexpr int kManySteps = kManySamples * kManyEpochs / 32;  // By one group of two ranks with batches of 16.
+  // Steps of one group of two ranks with batches of 16.
+  constexpr int kManySteps = kManySamples * kManyEpochs / 32;
   ASSERT_NO_FATAL_FAILURE(Begin(kManySamples, kFaint));
   double changed = 0;
   double steady = 0;

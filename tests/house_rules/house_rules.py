@@ -220,7 +220,7 @@ def check_channels(name, text):
             yield number, f"{match.group(0)}: make channels with OpenChannel of wire/channel.h, ports with ListenCredentials of wire/admission.h"
 
 
-# Files that still wait with limits of Abseil, which depend on the machine's clock.
+# Files that still use Abseil's waits with a limit, which depend on the machine's clock.
 ABSEIL_WAIT_FILES = {
     "clocks/steady_condition.h",
     "mpi_group/issue_order/issue_order_pass.cc",

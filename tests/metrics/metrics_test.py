@@ -219,7 +219,7 @@ class Metrics(unittest.TestCase):
         dashboard = json.loads((GRAFANA / "hooke.json").read_text())
         expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
         self.assertGreater(len(expressions), 20)
-        # These show faults, and waits in the queue, of which there are none.
+        # These metrics show faults and waits in the queue. Here there are none, so they have no samples.
         empty = ("hooke_group_exchange_failures_total", "hooke_job_queued_seconds")
         for expression in expressions:
             asked = expression.replace("$job", self.job)

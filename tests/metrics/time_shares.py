@@ -1,7 +1,7 @@
 """Where the time of groups went, worked out from the rows of `hooke metrics --csv`."""
 
 PARTS = ("compute", "collective", "exchange")
-REST_LEAST_MS = 1000  # Less than this is no time that was lost: a report may be half a second on its way.
+REST_LEAST_MS = 1000  # A rest of less than this is not lost time, because a report may be half a second on its way.
 
 
 def shares_of(rows):
@@ -9,7 +9,7 @@ def shares_of(rows):
     shares = []
     before, before_ms = [0, 0, 0], None
     for row in rows:
-        if not row["compute_s"]:  # It has no times.
+        if not row["compute_s"]:  # The point has no times.
             continue
         now = [round(1000 * float(row[f"{part}_s"])) for part in PARTS]
         unix_ms = int(row["time_unix_ms"])

@@ -23,7 +23,7 @@ command: [{program}, "2"]
 groups: {{count: 1, ranks: 2, site: {site}}}
 averaging: {{rule: none}}
 """
-# Together, on a busy machine. A start takes about a second.
+# The limit for all starts together, on a busy machine. A start takes about a second.
 LIMIT_SECONDS = 600
 
 
