@@ -23,9 +23,9 @@ struct CenterGap {
 
 // Returns the gap between two spans of one length.
 CenterGap GapBetween(absl::Span<const float> x, absl::Span<const float> center);
-// The same if only x - c, or c - x, is at hand instead of x.
+// Returns the same gap from x - c, or from c - x.
 CenterGap GapOfDifference(absl::Span<const float> difference, absl::Span<const float> center);
-// The same under rule elastic, where a server got `x` and answered alpha (x - c) with the center before its change.
+// Returns the same gap from an answer under rule elastic: `answer` is alpha (x - c), with the center before its change.
 CenterGap GapOfElasticAnswer(double alpha, absl::Span<const float> x, absl::Span<const float> answer);
 
 // Returns the length of the difference, divided by the length of the center. nullopt: the center is all zeros, or a sum

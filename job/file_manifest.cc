@@ -155,7 +155,7 @@ absl::Duration UploadLimit(const v1::FileSet& set) {
 PartLimits PartLimitsOf(const v1::CommandSpec& command) {
   // Without files a worker needs only some milliseconds.
   constexpr absl::Duration kReady = absl::Seconds(15);
-  // The coordinator decides first. It knows which part is late.
+  // A part waits longer than the coordinator. So the coordinator, which knows which part is late, gives up first.
   constexpr absl::Duration kMargin = absl::Seconds(45);
   // 2000 workers that fetch 1 GiB each over one line of 1 Gbit/s take less than five hours.
   constexpr absl::Duration kFiles = absl::Hours(6);

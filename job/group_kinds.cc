@@ -51,7 +51,7 @@ std::string GpusFaultOf(const v1::GroupKind& kind, const v1::JobSpec& job) {
   return FaultOf("groups.gpus_per_rank", "gpus_per_rank", kind.gpus_per_rank());
 }
 
-// Fills in the limit that is not given if the other one is.
+// If only one of the two limits is given, the other one becomes the number of groups.
 template <typename Groups>
 void FillLimits(Groups& groups) {
   if (groups.min() == 0 && groups.max() == 0) return;
@@ -127,7 +127,7 @@ std::vector<JobProblem> CheckKinds(const v1::JobSpec& job) {
     problems.push_back(Problem("gpus_per_rank does not go with a list of kinds: each kind has its own"));
   }
   if (!problems.empty()) return problems;
-  // The table's range of groups.count has the most groups, and is checked with the other keys.
+  // The range of groups.count bounds the number of groups. It is checked with the other keys.
   uint64_t ranks = 0, most = 0, least = 0;
   for (const v1::GroupKind& kind : groups.kinds()) {
     most += HasLimits(kind) ? kind.max() : kind.count();

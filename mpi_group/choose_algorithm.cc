@@ -120,7 +120,7 @@ Choice ChooseByModel(const Topology& topology, const Workload& workload, const L
           "many ranks: few steps, as a ring's messages would be short"};
 }
 
-// As ChooseAlgorithm, for ranks whose messages cost `link`.
+// Like ChooseAlgorithm, but for messages that cost `link`.
 Choice ChooseFor(const Topology& topology, const Workload& workload, const Tuning& tuning, const LinkCost& link) {
   if (topology.ranks == 1) return {Algorithm::kNothing, 0, 0, "a single rank has it all"};
   if (workload.bytes == 0 && workload.operation != Operation::kBarrier) {

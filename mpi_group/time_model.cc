@@ -60,7 +60,7 @@ double RecursiveDoublingSeconds(const ModelCall& call, const LinkCost& link) {
 
 double HalvingDoublingSeconds(const ModelCall& call, const LinkCost& link) {
   double seconds = 0;
-  // The steps that reduce the ranks to a power of two, and give the others the result.
+  // First some ranks hand over their values, so that a power of two is left. At the end they get the result.
   if (PowerOfTwoUpTo(call.ranks) != call.ranks) {
     seconds = 2 * ExchangeSeconds(static_cast<double>(call.bytes), call, link);
   }
@@ -85,7 +85,7 @@ double PairwiseSeconds(const ModelCall& call, const LinkCost& link) {
   const double part = static_cast<double>(call.bytes) / call.ranks;
   const double chunks = std::max(1.0, std::ceil(part / static_cast<double>(call.chunk_bytes)));
   const double messages = (call.ranks - 1) * chunks;
-  // So many rounds are under way that the window never ends within one.
+  // Chunks of several rounds are under way at once, so a window never ends within one round.
   return 2 * StreamSeconds({messages, part / chunks, part / chunks, messages}, link);
 }
 

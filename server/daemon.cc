@@ -119,7 +119,7 @@ absl::Status ServerDaemon::Listen() {
   grpc::ServerBuilder builder;
   // Otherwise gRPC would share a port that another server has, and the kernel would divide calls between both.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Detects peers that vanish silently, and lets peers ping often enough to detect the same of us.
+  // Finds peers that vanish without a word. Peers may send pings as often, so that they find out the same about us.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);

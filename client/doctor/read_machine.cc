@@ -167,7 +167,7 @@ struct Wanted {
 std::vector<Wanted> CommandsFor(const ReadMachineOptions& options, const MachineValues& machine) {
   const WorkerDescription worker = ParseWorkerDescription(machine.worker_describe.output);
   const std::string mpirun = worker.mpirun.empty() ? "mpirun" : worker.mpirun;
-  // As a worker starts it: the ranks share the cores, and nobody looks for X displays.
+  // Starts mpirun as a worker does: the ranks share the cores, and neither mpirun nor a rank looks for X displays.
   std::vector<std::string> start = {"env", "HWLOC_COMPONENTS=-gl,-opencl", mpirun};
   if (worker.mpi != "mpich") {
     start.insert(start.end(), {"--oversubscribe", "--bind-to", "none"});

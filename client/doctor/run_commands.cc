@@ -29,7 +29,7 @@ class Running {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return;
     fd_ = ends[0];
-    // Only our end: many programs cannot write to a pipe that refuses to wait.
+    // Only our end of the pipe is non-blocking, because many programs cannot write to a non-blocking pipe.
     fcntl(fd_, F_SETFL, O_NONBLOCK);
     ChildOptions options;
     // The shell looks for the program on the PATH, and joins both of its streams.

@@ -31,7 +31,7 @@ constexpr char kPath[] = "PATH=$PATH:/usr/sbin:/sbin\n";
 constexpr char kShape[] = " burst 128kb limit 16mb\n";
 
 std::string Device(int network) { return absl::StrCat("hooke", network); }
-// The other end of the device, which becomes a port of the bridge.
+// The name of the device's other end, which becomes a port of the bridge.
 std::string Peer(int network) { return absl::StrCat(Device(network), "p"); }
 std::string HostName(int network, int host) { return absl::StrCat("hooke-", network, "-", host + 1); }
 std::string SwitchName(int network) { return absl::StrCat("hooke-", network, "-switch"); }

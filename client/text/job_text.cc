@@ -107,7 +107,7 @@ std::string SharesText(const v1::RankProgress& progress) {
 
 namespace {
 
-// Servers that one group, or all groups alike, exchange without.
+// Servers that one group, or every group, misses in its exchanges.
 struct Absence {
   std::string who;  // Empty, or for example "group 1".
   std::set<std::string> servers;

@@ -21,7 +21,7 @@ std::string MachineOf(const v1::ReadProfileResponse& rank) {
   return absl::StrCat("rank ", rank.group(), "/", rank.rank());
 }
 
-// The same for a server that has answered.
+// Returns the name of the machine of a server that has answered. Without a name it counts as a machine of its own.
 std::string MachineOf(const ServerExchanges& server) {
   return server.answer->machine().empty() ? absl::StrCat("server ", server.address) : server.answer->machine();
 }

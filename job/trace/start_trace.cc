@@ -112,7 +112,7 @@ class OneStart {
     for (const v1::LifeSpan& span : start_.spans()) {
       if (CanShow(span)) AddSpan(span, loaded);
     }
-    // Nobody reports what the launcher does: it is what lies between.
+    // The launcher reports nothing. Its time is the one between the worker's last span and the rank's first.
     if (prepared.has_value() && loaded.has_value() && *loaded > *prepared) {
       trace_.slices.push_back(SliceOf(worker_, "launch ranks", *prepared, *loaded));
     }

@@ -37,7 +37,7 @@ struct InterfaceAddress {
   HostAddress address;
   bool loopback = false;  // The interface reaches this host only.
 };
-// Returns the same with the names of the interfaces, and with loopback.
+// Returns this machine's addresses with the names of their interfaces, those of loopback, too.
 std::vector<InterfaceAddress> InterfaceAddresses();
 
 // Parses "10.0.0.1" or "fd00::1"; nullopt if the text is no address. Only family and bytes of the result are set. Pure.

@@ -154,7 +154,7 @@ class TransportOverStreams final : public SocketTransport {
       busy_.pop_back();
     }
     if (look_due_) {
-      // The others may have given up before this rank entered the call.
+      // Other ranks may have given up the call before this rank entered it.
       look_due_ = false;
       absl::Status status = transport_.CheckNotices();
       if (!status.ok()) return Fail(status);

@@ -142,7 +142,7 @@ absl::Status ClusterState::CheckWorkersFor(const v1::JobSpec& spec) const {
     // A batch system gives as large workers as it is asked for.
     return !worker.lost && worker.slots > 0 && worker.only_job.empty() && sites_.count(worker.site) == 0;
   };
-  // Most often some worker is large enough. That spares a list of all.
+  // Usually one worker is large enough for each kind. Then the list of workers below need not be made.
   const std::vector<v1::GroupKind> kinds = KindsOf(spec);
   const bool fits = std::all_of(kinds.begin(), kinds.end(), [&](const v1::GroupKind& kind) {
     return std::any_of(workers_.begin(), workers_.end(), [&](const auto& named) {

@@ -85,8 +85,7 @@ struct ClusterStateOptions {
   // Where the coordinator listens if other machines reach it and need no token; "" otherwise. Whoever can submit a job
   // with a command runs a program as the workers' user. So such jobs are refused if this is set.
   std::string reached_by_others_at;
-  // For tests: each placement compares what it keeps of workers and jobs with what it is kept of. It ends the process
-  // if they differ.
+  // For tests: each placement computes its cached rooms and tallies anew, and ends the process if a cached one differs.
   bool compare_kept = false;
 };
 
@@ -97,7 +96,7 @@ class ClusterState {
   static constexpr size_t kNodesMax = 16384;
   // Why groups leave when their job's number of groups changes.
   static constexpr char kLeavesToScale[] = "the number of groups changes";
-  // Why groups do not start meanwhile.
+  // Why groups do not start while their job's number of groups changes.
   static constexpr char kOthersLeave[] = "the job's other groups leave first, because the number of groups changes";
   static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
@@ -258,8 +257,8 @@ class ClusterState {
   void TakeBack(Job& job, GroupRecord& group, const Worker& worker, Instant now);
   // Notes that the group, which was given up, does not run any more.
   void NoteNotRunning(Job& job, const GroupRecord& group);
-  // Lets groups wait for their workers that were lost, because another one of the same site has come back: `before`
-  // says what the coordinator knew of it until now.
+  // A worker has come back, and others of its site were lost at about the same time. Lets the groups of those wait a
+  // moment, so that their own workers can come back, too. `before` says what the coordinator knew of `back`.
   enum class Before { kKnown, kLost, kUnknown };
   void AwaitOthers(const Worker& back, Before before, Instant now);
 
@@ -319,8 +318,8 @@ class ClusterState {
   // may have changed. PlaceSoon makes the next tick call it.
   void Place(Instant now);
   void PlaceSoon() { place_at_ = -absl::InfiniteDuration(); }
-  // Returns why no group of the job can start, whatever room there is. Empty: groups can. `choices` keeps what servers
-  // can be had, by their number.
+  // Returns why no group of the job can start, whatever room there is. Empty: groups can. `choices` caches the choice
+  // of servers for each number of servers.
   using ServerChoices = std::map<uint32_t, ServerChoice>;
   std::string WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const;
   // Returns why the job's groups do not start yet while their number changes. Empty: it does not change.
@@ -340,7 +339,7 @@ class ClusterState {
   void EstimateChanged(const GroupRecord& group) {
     for (const GroupPart& part : group.parts) changed_rooms_.insert(part.worker);
   }
-  // Makes those of the rooms anew that have changed.
+  // Computes the rooms of `changed_rooms_` anew.
   void RefreshRooms(Instant now);
   FreeWorker RoomOf(const Worker& worker, Instant now) const;
   void CompareKept(Instant now);

@@ -91,7 +91,7 @@ void ClusterState::ForgetOldJobs(Instant now) {
   for (const ForgetDecision& decision : decisions) ForgetJob(decision.number, decision.reason, now);
 }
 
-// For a server that does not answer, its last list counts.
+// Returns the bytes of each job's shards on disk, by job id. For a silent server its last list counts.
 std::map<std::string, uint64_t> ClusterState::DiskBytes() const {
   std::map<std::string, uint64_t> bytes;
   for (const auto& [address, server] : servers_) {

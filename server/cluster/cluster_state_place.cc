@@ -70,7 +70,8 @@ void ClusterState::Place(Instant now) {
     Placement& placement = placements[next];
     const WaitingGroup& group = *queue[next++];
     if (const auto held = held_back.find(one.job); held != held_back.end()) {
-      // Groups that could start keep their slots: others make room only for the rest.
+      // Groups of this job that could start keep their slots. Groups of other jobs leave only for the room that is
+      // still missing.
       const bool takes_room = placement.lacks_slots || !placement.parts.empty();
       if (held->second.wants_room && takes_room) hindered.emplace_back(&group, one.job);
       one.reason = held->second.why;
@@ -122,7 +123,7 @@ void ClusterState::ShowQueue(const std::vector<WaitingInQueue>& waiting) {
     const std::string& made_room = one.job->live[one.group].made_room;
     const std::string why = absl::StrCat(made_room, made_room.empty() ? "" : "; ", one.reason);
     bool changed = std::exchange(group.reason, why) != why;
-    // The first group that waits speaks for a job of which no group runs.
+    // If no group of a job runs, the job's reason is that of its first waiting group.
     if (job.state == v1::JOB_STATE_QUEUED && one.job != last) {
       one.job->queue_position = ++position;
       const std::string reason = QueuedText(position, why);

@@ -21,7 +21,7 @@
 namespace hooke {
 namespace {
 
-// A job asks for room for at most so many further groups of a kind at once.
+// The most groups of one kind for which a job asks for room in one placement, on top of those that it has.
 constexpr uint32_t kProbesMax = 64;
 
 // Why groups do not start now although there may be room for them.
@@ -120,7 +120,7 @@ std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJ
   if (resized.empty()) return held_back;
   std::map<absl::string_view, Resized*> by_job;
   for (Resized& one : resized) by_job[one.job->record.job_id] = &one;
-  // The groups that lack room. Of several that the same workers suit, it holds only the first.
+  // The groups that lack room. If the same workers suit several groups, only the first of these is in the map.
   std::map<std::tuple<absl::string_view, bool, uint32_t, absl::string_view>, const WaitingGroup*> lacking;
   for (size_t i = 0; i < queue.size(); ++i) {
     const WaitingGroup& group = *queue[i];
@@ -158,7 +158,7 @@ void ClusterState::NoteWaiting(Resized& resized, uint32_t group, const Placement
   if (placement.lacks_slots) {
     ++kind.lacking;
   } else {
-    // It starts now, or waits for something else than room.
+    // The group starts now, or waits for something else than room.
     seen.is_steady = false;
     kind.placed += placement.parts.empty() ? 0 : 1;
   }
@@ -186,7 +186,7 @@ bool ClusterState::ResizeIfDue(Resized& resized, Instant now) {
   // The data may be too few for so many groups.
   while (!possible(groups_after(changes))) {
     if (AddFewer(resized.seen, changes) && !changes.empty()) continue;
-    // They are asked again after a while.
+    // The job asks again when there has been room for a while.
     for (KindWatch& watch : job.watch) watch.room_since.reset();
     return false;
   }

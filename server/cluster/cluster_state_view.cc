@@ -231,7 +231,7 @@ std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
     node.set_disk_centers(server.disk_centers);
     node.set_disk_bytes(server.disk_bytes);
     node.set_cores(server.cores);
-    // Of a silent server the present figures are not known.
+    // The figures of a silent server are out of date, so they are left out.
     if (node.alive()) {
       *node.mutable_exchanges() = server.exchanges;
       node.set_snapshot_age_seconds(server.snapshot_age_seconds);

@@ -19,7 +19,7 @@ GroupRecord Running(uint32_t failures, uint64_t best_step = 0, bool evaluation =
   return group;
 }
 
-// After so many ends with this cause.
+// Returns a running group that has ended with this cause `repeats` times in a row.
 GroupRecord RunningAfter(uint32_t repeats, const std::string& cause, uint64_t best_step) {
   GroupRecord group = Running(repeats, best_step);
   group.repeats = repeats;

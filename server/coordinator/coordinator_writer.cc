@@ -134,7 +134,7 @@ absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std
                                             absl::FormatDuration(options_.store_timeout),
                                             ": check the coordinator's disk, then try again"));
   }
-  // Another reader of the same job asks again.
+  // Takes the result out of the map. A second reader of the same job's history makes the writer read it again.
   const absl::StatusOr<std::map<SeriesKey, StoredSeries>> read = std::move(histories_read_.extract(job_id).mapped());
   if (!read.ok()) return read.status();
   for (const auto& [series, stored] : *read) {

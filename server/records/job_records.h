@@ -66,7 +66,7 @@ std::string DrainRecord(const WorkerDrain& drain);
 // DATA_LOSS: the message names the record.
 absl::StatusOr<WorkerDrain> DrainFrom(absl::string_view key, absl::string_view value);
 
-// As for drains. DATA_LOSS: the message names the record.
+// The key, the record and its reading, as for drains above. DATA_LOSS: the message names the record.
 std::string UseKey(absl::string_view owner);
 std::string UseRecord(const OwnerUse& use);
 absl::StatusOr<OwnerUse> UseFrom(absl::string_view key, absl::string_view value);

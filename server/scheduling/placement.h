@@ -106,7 +106,7 @@ class Rooms;  // server/scheduling/room.h
 // that owner wait, too, unless the group alone is larger than the quota.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup* const> queue, Rooms& rooms, Instant now,
                                    Quotas quotas = {});
-// The same for a few groups and workers that nobody keeps. The steady time is 0.
+// Does the same for a few groups, with rooms made anew from `workers`. The steady time is 0.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup> queue, std::vector<FreeWorker> workers,
                                    absl::Time now, Quotas quotas = {});
 

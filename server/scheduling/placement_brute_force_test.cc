@@ -152,7 +152,7 @@ TEST(PlacementBruteForceTest, KeepsItsContract) {
       SCOPED_TRACE(absl::StrCat("group ", i));
       const size_t parts = placements[i].parts.size();
       if (first_to_wait == nullptr) {
-        // Nobody who waits is ahead. So the group starts if any set of workers has room, on as few as possible.
+        // No group ahead of this one waits. So this one starts if any set of workers has room, on as few as possible.
         size_t fewest = FewestWorkers(queue[i], workers, /*last_resort_too=*/false);
         if (fewest == 0) fewest = FewestWorkers(queue[i], workers, /*last_resort_too=*/true);
         ASSERT_EQ(parts, fewest);
@@ -168,7 +168,7 @@ TEST(PlacementBruteForceTest, KeepsItsContract) {
       waits += parts == 0 ? 1 : 0;
       backfilled += first_to_wait != nullptr && parts > 0 ? 1 : 0;
     }
-    // Those that went past it do not delay it, however long they run.
+    // The groups that started although this one waits ahead of them do not delay it, however long they run.
     if (first_to_wait != nullptr) {
       ASSERT_EQ(StartOnOneWorker(*first_to_wait, workers), start);
     }

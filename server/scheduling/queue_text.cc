@@ -81,7 +81,7 @@ std::string KeeperText(const Room& room) {
   return absl::StrCat("group ", room.kept_for->group, " of ", room.kept_for->job_id);
 }
 
-// For a group that one worker could run. Null: no worker is large enough.
+// Returns the worker on which the group is likely to start first. Null: no single worker is large enough.
 const Room* RoomToWaitFor(const WaitingGroup& group, const Rooms& rooms, absl::Duration now) {
   using Order = std::tuple<absl::Duration, bool, uint32_t>;
   const Room* best = nullptr;
@@ -108,7 +108,8 @@ std::string WhyNotBeside(const FreeWorker& largest, const FreeWorker& other) {
   return absl::StrCat(other.name, " has Hooke ", other.version, ", not ", largest.version);
 }
 
-// For a group that the workers of a site could run if they went together. Empty: they have too few slots.
+// Returns why a group that one worker cannot hold does not start on several workers of the site, or "" if those have
+// too few slots.
 std::string WhyNotTogether(const WaitingGroup& group, const Rooms& rooms, const FreeWorker& largest) {
   WorkerSet at_site;
   for (const Room* room : rooms.all()) {
@@ -128,7 +129,7 @@ std::string WhyNotTogether(const WaitingGroup& group, const Rooms& rooms, const 
                       told == faults.size() ? "" : absl::StrCat(" and ", faults.size() - told, " more"));
 }
 
-// For a group that only several workers could run.
+// Returns why a group that only several workers together can hold does not start.
 std::string WhyTogether(const WaitingGroup& group, const Rooms& rooms, Instant now) {
   WorkerSet best;
   for (const WorkerSet& set : SetsFor(group, rooms, /*open_only=*/false, /*good_only=*/false)) {
@@ -209,7 +210,8 @@ std::string WhyItWaits(const WaitingGroup& group, const Rooms& rooms, Instant no
   if (room == nullptr) return WhyTogether(group, rooms, now);
   const std::string text = absl::StrCat(Needs(group), "; ", room->worker.free, " free", OnText(group, room->worker));
   if (room->kept_for != nullptr) return absl::StrCat(text, "; ", KeeperText(*room), " comes first");
-  // Each group gets such workers of its own. It does not wait until others of its job end.
+  // A batch system makes workers for each group of the job. So the group does not wait for other groups of its job to
+  // end.
   if (!room->worker.only_job.empty()) return text;
   return absl::StrCat(text, MoreText(group, room->worker.occupants, group.ranks - room->worker.free, now));
 }

@@ -20,8 +20,8 @@ struct StragglerOptions {
   absl::Duration window = absl::Seconds(30);
   uint64_t steps_min = 5;
   double factor = 1.5;  // A group is slow if it works longer than this times the median of its peers.
-  // It becomes a straggler when it was slow in so many measurements more than it was not, and it is none any more after
-  // as many the other way.
+  // A group becomes a straggler when it was slow in this many more measurements than it was not. It stops being one
+  // after as many measurements in which it was not slow.
   uint32_t windows = 2;
   // A straggler that was moved is not moved again within this time, and it is moved only so often: if it is slow
   // everywhere, the workers are not to blame.

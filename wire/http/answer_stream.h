@@ -60,7 +60,7 @@ class AnswerStream final : public httplib::Stream {
     return -1;
   }
 
-  // Nobody asks for these: the pages do not depend on who reads them.
+  // httplib asks for addresses, but no page uses them.
   void get_remote_ip_and_port(std::string& ip, int& port) const override {
     ip.clear();
     port = 0;

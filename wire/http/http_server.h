@@ -78,7 +78,7 @@ struct HttpServerOptions {
   size_t connections_max = 64;
   size_t request_bytes_max = 16 << 10;               // The most bytes of a request's head.
   absl::Duration receive_within = absl::Seconds(5);  // The head of a request must come within this time.
-  // From the head of a request until its answer has been sent; for each 256 KiB of a long answer.
+  // The time from the head of a request until its answer has been sent. Each 256 KiB of a long answer has this time.
   absl::Duration answer_within = absl::Seconds(5);
 };
 

@@ -91,7 +91,8 @@ CoresChoice ChooseCores(const std::vector<Core>& cores, const std::set<int>& tak
                                   " are free: ranks of other groups or workers on this machine have the others");
     return choice;
   }
-  // First come the ranks that fit into a node, node by node. The rest gets what is left of all nodes.
+  // Each rank first gets its cores from one memory node, node by node. The last ranks get the cores that are left over
+  // in all nodes.
   std::vector<Core> left;
   for (const std::vector<Core>& node : nodes) {
     auto next = node.begin();

@@ -114,7 +114,7 @@ absl::Status GroupRun::AwaitLaunch() {
   const absl::Duration limit = PartLimitsOf(start_.group().job().command()).launch;
   const absl::Time deadline = SteadyTime() + limit;
   while (SteadyTime() < deadline) {
-    // It is said again and again, because a coordinator that has started anew does not know it any more.
+    // The event is sent again and again, because a coordinator that has restarted does not know it.
     v1::GroupEvent event;
     event.mutable_ready();
     callbacks_.event(std::move(event));

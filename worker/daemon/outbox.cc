@@ -172,7 +172,8 @@ void Outbox::Seen(const v1::GroupId& id, uint64_t number) {
 }
 
 void Outbox::Rewind() {
-  // Not 0: what was stored is no longer here to be sent, and must not seem urgent.
+  // Every event that is still here is sent again. `sent` is not 0 if earlier events are stored, so that these do not
+  // seem urgent.
   for (auto& [key, group] : groups_) {
     group.sent = group.events.empty() ? group.last_number : group.events.front().number() - 1;
   }

@@ -251,7 +251,8 @@ void Session::WriteUntilBroken(Stream& stream) {
       absl::MutexLock lock(&mutex_);
       if (!more) AwaitWork(announced, next_heartbeat);
       if (shutdown_ || link_ == Link::kDown) return;
-      // The announcement comes before the ends of groups that leave: then they are no failures. It shares no write.
+      // The announcement that the worker ends has a write of its own. It comes before the ends of groups, so that the
+      // coordinator does not count these as failures.
       if (ends_ && !std::exchange(announced, true)) {
         messages.emplace_back().mutable_ends();
       } else {

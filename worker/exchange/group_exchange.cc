@@ -122,8 +122,8 @@ absl::Span<const float> GroupExchange::Copy(absl::Span<const float> prepared) {
   for (const Range& range : ranges_) {
     std::copy(prepared.begin() + range.begin, prepared.begin() + range.end, copy.begin() + range.begin);
   }
-  // Answers to earlier exchanges of this part may have come while another part was exchanged. They have not been
-  // applied to the vector yet, but the copy must be as if they had.
+  // While another fragment was exchanged, answers to earlier exchanges of this fragment may have come. They are held
+  // and not yet applied to the vector, so the copy is corrected by them here.
   absl::MutexLock lock(&mutex_);
   for (const Held& held : held_) {
     if (InFragment(held.first)) rule_->CorrectCopy({held.first, held.sent, held.values}, copy);
@@ -182,7 +182,7 @@ void GroupExchange::NoteCenter(const std::vector<ServerOutcome>& outcomes) {
 void GroupExchange::Hold(const BlockAnswer& answer) {
   Held held = {answer.first, {answer.values.begin(), answer.values.end()}, {}, answer.earlier};
   if (answer.sent.data() != copy_.get() + answer.first) held.sent.assign(answer.sent.begin(), answer.sent.end());
-  // The same block has not been sent in this exchange yet, so its copy can still be corrected.
+  // This exchange has not sent the block yet, so the block's copy can still be corrected.
   if (answer.earlier && InFragment(answer.first)) rule_->CorrectCopy(answer, {copy_.get(), vector_.size()});
   absl::MutexLock lock(&mutex_);
   held_.push_back(std::move(held));

@@ -108,8 +108,8 @@ void ReadLauncherLine(MpiFlavour flavour, absl::string_view line, LauncherVerdic
     case MpiFlavour::kMpich:
       return ReadMpichLine(line, verdict);
     case MpiFlavour::kIntelMpi:
-      // It also names ranks that it has killed itself, and no rank that has exited by itself. So its lines do not tell
-      // which rank was the first.
+      // Intel MPI also names ranks that it has killed itself, and does not name a rank that has exited by itself. So
+      // its lines do not tell which rank was the first.
       return;
   }
 }

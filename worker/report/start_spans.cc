@@ -22,7 +22,7 @@ void StartSpans::Begin(v1::LifeSpan::What what, absl::Time now) {
     // A clock that was set back must not make spans overlap.
     now = std::max(now, spans_.back().begin);
   }
-  // Only a program that does the same things again and again has so many. Its first step still has room.
+  // A report has a limit of spans. Only a program that repeats itself reaches it. One place is kept for the first step.
   if (spans_.size() + 1 >= static_cast<size_t>(kBegunSpansMax) && what != v1::LifeSpan::FIRST_STEP) return;
   spans_.push_back({what, now});
 }

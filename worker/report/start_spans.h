@@ -13,8 +13,8 @@ namespace hooke {
 
 class StartSpans {
  public:
-  // Begins a span, which ends the one before. A second one of the same kind in a row goes on. Does nothing after
-  // FIRST_STEP has begun.
+  // Begins a span, and ends the span before it. If that is of the same kind, it just goes on. After FIRST_STEP has
+  // begun, Begin does nothing.
   void Begin(v1::LifeSpan::What what, absl::Time now);
   // Begins the span that this phase stands for, if it stands for one.
   void Enter(v1::RankProgress::Phase phase, absl::Time now);

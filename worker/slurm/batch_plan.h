@@ -46,9 +46,9 @@ struct BatchPlanOptions {
   // A batch job whose first group came less than this before its end counts as a failure, but for the first of several
   // in a row. Under a time limit of two minutes all groups leave at once.
   absl::Duration brief = absl::Minutes(1);
-  // A batch job that waits is ended when its job has had no group that waits for this time. Groups that cannot start
-  // for a while, as while their number changes, are not named meanwhile. What has waited for hours must not be lost to
-  // that. One that waits beside others that suffice for the job's groups is ended at once.
+  // A batch job that waits in Slurm's queue is ended when its job has had no waiting group for this time. The time is
+  // long, because a group that cannot start for a while is not listed as waiting, and the batch job's place in the
+  // queue must not be lost. A batch job that waits although the others suffice for the job's groups is ended at once.
   absl::Duration unneeded_for = absl::Minutes(5);
   // A batch job that was asked to end is ended by force after this time.
   absl::Duration end_within = absl::Minutes(1);

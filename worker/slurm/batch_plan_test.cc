@@ -411,7 +411,8 @@ TEST_F(BatchPlanTest, WorkersOfSeveralNodesAreAwaited) {
   Turn();
   now_ += absl::Minutes(5);
   EXPECT_THAT(Turn(), ElementsAre("end 2"));
-  // Once all were there, those that are gone do not come back.
+  // Once all workers of a batch job have come, a worker that is gone does not come back. So its slots no longer count
+  // as room.
   workers_["a-1"].erase("n1-1");
   Join("1", "a-1", 2, 0, "n0");
   Wait("a-1", {4});

@@ -27,7 +27,7 @@ absl::Status GroupTraining::Finish(uint64_t step) {
     if (absl::Status status = SaveCenter(sequence); !status.ok()) return status;
     ScatterNarrow();
   } else if (deps_.center != nullptr) {
-    // Under kNone: the group exchanges nothing and nobody waits for it, but it may stop the job.
+    // Under kNone the group exchanges nothing, and no other group waits for it. But it may stop the job.
     if (absl::Status status = AgreeOnEnd().status(); !status.ok()) return status;
     if (stopping_) {
       if (absl::Status status = SaveCenter(0); !status.ok()) return status;

@@ -59,7 +59,7 @@ class NarrowTensors {
 
   void Gather();
   void Scatter();
-  // Do the same for buffers only.
+  // Like Gather and Scatter, but for buffers only.
   void GatherBuffers();
   void ScatterBuffers();
   // Copies the 16-bit gradients to the arena's, as float32. Only with `widens`.
