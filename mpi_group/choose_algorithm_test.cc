@@ -139,7 +139,7 @@ TEST(ChooseAlgorithmTest, ManyRanks) {
       {Alone(8192), {Operation::kAllReduce, 25000000, false, true}, Algorithm::kHalvingDoubling},
       {Alone(16384), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
       {WithoutSharedMemory(Nodes(512, 16, 16)), {Operation::kAllReduce, 25000000}, Algorithm::kHalvingDoubling},
-      // Two levels are chosen as ever; what runs between the nodes is below.
+      // As between few nodes, the choice is two-level. The model decides only what runs between the nodes.
       {Nodes(512, 16, 16), {Operation::kAllReduce, 25000000}, Algorithm::kTwoLevel},
       {OneNode(1024), {Operation::kAllReduce, 25000000}, Algorithm::kStagedSlices},
       // Other operations are chosen as between few ranks.

@@ -49,7 +49,7 @@ LinkCost Shared(const LinkCost& link, int senders);
 struct ModelCall {
   int ranks = 1;       // The number of ranks. Each has a link of its own.
   uint64_t bytes = 0;  // Bytes of each rank's values, in the type in which they travel.
-  // As in Call.
+  // Call::chunk_bytes and Call::window.
   uint64_t chunk_bytes = uint64_t{256} << 10;
   int window = 4;
 };

@@ -53,7 +53,7 @@ int WatchToTheEnd(const Invocation& invocation, CoordinatorClient& coordinator, 
                   absl::UnknownError(absl::StrCat(FailureText(*job), "; `hooke logs ", job_id, "` shows its log")));
   }
   if (!invocation.json() && job->has_center()) {
-    // A user's program may have measured something else.
+    // The evaluation of a user's program may have no accuracy.
     const bool knows = !std::isnan(job->center().accuracy());
     *invocation.out << (knows ? "center test accuracy: " : "center: ")
                     << (knows ? PercentText(job->center().accuracy()) : CenterText(job->center())) << std::endl;

@@ -81,7 +81,8 @@ void DrawCurves(const Panel& panel, const std::vector<Curve>& curves, std::strin
       command = "L";
     }
     svg += "\"/>\n";
-    // A line of one point is invisible, and evaluations of the center are few.
+    // Evaluations of the center are few, so each gets a dot. So does a curve of one point, whose line would be
+    // invisible.
     if (!curve.center && curve.points.size() > 1) continue;
     for (const auto& [x, y] : curve.points) {
       absl::StrAppendFormat(&svg, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" fill=\"%s\"/>\n", panel.PageX(x),

@@ -66,7 +66,7 @@ class Inbox {
   }
 
  private:
-  // A few messages each.
+  // Vectors are fast enough, because a channel has only a few messages at a time.
   struct Channel {
     std::vector<Message*> sends;
     std::vector<Message*> receives;

@@ -14,7 +14,7 @@ FRAMES_MAX = 6
 
 
 def _frames(error: BaseException) -> List[traceback.FrameSummary]:
-    """The last frames of the program. Those of this package at the end say nothing to its author."""
+    """Returns the last frames of the traceback. The frames of this package at its end are left out, because they say nothing to the program's author."""
     frames = traceback.extract_tb(error.__traceback__)
     while len(frames) > 1 and os.path.dirname(os.path.abspath(frames[-1].filename)) == str(HERE):
         frames.pop()
@@ -32,7 +32,7 @@ def describe(error: BaseException) -> str:
 
 
 def code_of(error: BaseException) -> Code:
-    """The job's error code: a fault of the program, unless Hooke itself raised the error or somebody pressed Ctrl-C."""
+    """Returns the job's error code. It means a fault of the program, unless Hooke itself raised the error or somebody pressed Ctrl-C."""
     cause, seen = error, set()
     while cause is not None and id(cause) not in seen:
         if isinstance(cause, Error):
@@ -43,7 +43,9 @@ def code_of(error: BaseException) -> Code:
 
 
 def is_of_another(error: BaseException) -> bool:
-    """Whether it only says that another rank, the worker or a server is gone, or that the worker wants the group to leave: where the program was then is of no interest."""
+    """Returns whether the error only says that another rank, the worker or a server is gone, or that the worker wants the group to leave. Then it does
+    not matter where the program was.
+    """
     return isinstance(error, Error) and error.code in (Code.UNAVAILABLE, Code.ABORTED, Code.CANCELLED)
 
 

@@ -250,7 +250,7 @@ def _metrics(metrics: Mapping[str, float]) -> ctypes.Array:
 
 
 def _array(address: int, count: int, kind: str) -> _Array:
-    """Values in host memory."""
+    """Describes values in host memory for a call of the library."""
     return _Array(address, count, TYPES[kind], HOST, None)
 
 

@@ -9,17 +9,17 @@ from hooke._native import invalid
 
 
 def _numpy():
-    """numpy, if the program uses it."""
+    """Returns the module numpy if the program has imported it, else None."""
     return sys.modules.get("numpy")
 
 
 def _is_generator(value) -> bool:
-    """random.Random, numpy's and torch's generators."""
+    """True for a random.Random, and for a random generator of numpy or torch."""
     return isinstance(value, random.Random) or hasattr(value, "bit_generator") or (hasattr(value, "get_state") and hasattr(value, "set_state"))
 
 
 def _is_writable_array(value) -> bool:
-    """numpy's numbers look like arrays, but cannot be changed in place."""
+    """True for an array that can be changed in place. A single number of numpy looks like an array, but cannot."""
     return hasattr(value, "__array_interface__") and bool(getattr(getattr(value, "flags", None), "writeable", False))
 
 

@@ -37,7 +37,7 @@ class Backward:
 
     @property
     def unfinished(self) -> bool:
-        """It is under way or has failed."""
+        """True if the pass is under way or has failed."""
         return self._end is not None
 
     @property

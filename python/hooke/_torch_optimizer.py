@@ -123,12 +123,12 @@ class Steps:
         self.skipped, self._together = saved.get("skipped", 0) if counts else 0, bool(saved.get("together"))
 
     def combined(self) -> None:
-        """New gradients are there."""
+        """Called when the ranks have combined new gradients."""
         self._since_combined.clear()
         self._uncounted, self._noted = True, False
 
     def zeroed(self) -> None:
-        """The gradients are dropped."""
+        """Called when the program drops the gradients."""
         if not self._uncounted or self._noted:
             return
         self._noted = True
@@ -139,7 +139,7 @@ class Steps:
             self._perhaps_skipped += 1
 
     def stepped(self, optimizer: int) -> bool:
-        """An optimizer has stepped. Returns whether the step is to be counted now."""
+        """Called when an optimizer has stepped. Returns whether the step is to be counted now."""
         self._since_combined.add(optimizer)
         if self._together:
             self._note_apart(optimizer)

@@ -86,7 +86,7 @@ class Copies:
         pass
 
     def from_job(self, pairs: Sequence[Pair]) -> None:
-        """Copies to the device. Later work there, of this thread, sees the values. The job's memory stays as it is until that has come to pass."""
+        """Copies to the device. Later work of this thread on the device sees the values. The job's memory must not change before finish() has returned."""
         for host, values in pairs:
             values.copy_(host)
 
@@ -206,7 +206,9 @@ class Staging:
         self._values.append((host, parameter))
 
     def add_piece(self, host: torch.Tensor, device: torch.device, parameters: Sequence[int] = ()) -> torch.Tensor:
-        """Adds memory of the job that has its like on the device, which is returned. It has gradients of these parameters, or buffers."""
+        """Adds a part of the job's memory that holds gradients of these parameters, or buffers. Returns memory of the same size and type on the device,
+        with the same values.
+        """
         values = torch.zeros(host.numel(), dtype=host.dtype, device=device)
         values.copy_(host)
         piece = Piece(self._copies_of(device), (host, values), parameters)
@@ -297,7 +299,7 @@ class Staging:
             copies.finish()
 
     def close(self) -> None:
-        """The job's memory is about to go."""
+        """Called before the job's memory is freed."""
         for copies in self._copies.values():
             copies.finish()
             copies.unpin()

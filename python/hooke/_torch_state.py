@@ -94,7 +94,7 @@ def unpacked(objects: torch.Tensor, devices: Sequence[torch.device]) -> Dict[str
 
 
 def _options(optimizer: torch.optim.Optimizer) -> List[Dict[str, Any]]:
-    """What schedulers change: the numbers of the parameter groups."""
+    """Returns the options of each parameter group, such as the learning rate, which schedulers change."""
     return [{key: copy.deepcopy(value) for key, value in group.items() if key != "params"} for group in optimizer.param_groups]
 
 

@@ -135,7 +135,7 @@ std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJ
   for (Resized& one : resized) {
     for (const auto& [kind, probe] : one.probes) {
       const std::vector<PlacedPart>& parts = placements[next++].parts;
-      // Others could use the room, and come first.
+      // A group that lacks room could run there, and comes before a further group of this job.
       const bool others_wait = std::any_of(parts.begin(), parts.end(), [&](const PlacedPart& part) {
         const Room* room = rooms_.Find(part.worker);
         return room != nullptr && std::any_of(lacking.begin(), lacking.end(),
@@ -183,7 +183,7 @@ bool ClusterState::ResizeIfDue(Resized& resized, Instant now) {
   const auto possible = [&](const v1::GroupsSpec& groups) {
     return CheckJob(WithGroups(record.spec, groups)).empty() && CheckDataSufficesFor(job, groups).ok();
   };
-  // The data may be too few for so many groups.
+  // A step of so many groups may need more samples than the data have.
   while (!possible(groups_after(changes))) {
     if (AddFewer(resized.seen, changes) && !changes.empty()) continue;
     // The job asks again when there has been room for a while.

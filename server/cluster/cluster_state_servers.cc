@@ -176,7 +176,7 @@ void ClusterState::MoveShard(Job& job, JobServer& shard, const Server& server, I
 void ClusterState::RestartGroups(Job& job, const std::string& why, Instant now) {
   if (job.record.spec.averaging().rule() == v1::AveragingSpec::NONE) return;
   for (GroupRecord& group : job.record.groups) {
-    // One that is cut off does not go on either.
+    // A group that was cut off starts again, too: it cannot go on with the old servers.
     job.live[group.group].cut_off.reset();
     if (!IsPlaced(group.state)) continue;
     StopParts(job, group, why);

@@ -54,7 +54,7 @@ void AddStart(const StartBegin& begin, std::vector<PackedStart>& starts) {
     *start.add_spans() = Span(v1::LifeSpan::QUEUED, begin.waits_since_us, begin.placed_us);
     start.set_waited_for(std::string(FirstBytes(begin.waited_for, kReasonBytesMax)));
   }
-  // It ends when the worker says that it got the command.
+  // The span STORED ends when the worker says that it got the command.
   *start.add_spans() = Span(v1::LifeSpan::STORED, begin.placed_us, begin.placed_us);
   if (starts.size() >= kStartsMax) starts.erase(starts.begin() + 1);
   starts.emplace_back(start);
@@ -74,7 +74,7 @@ void AddPrepared(const v1::GroupStarted& started, int64_t at_us, v1::StartTimes&
     if (span.what() == v1::LifeSpan::STORED) span = Span(v1::LifeSpan::STORED, placed_us, got_us);
   }
   *start.add_spans() = Span(v1::LifeSpan::PREPARED, got_us, at_us);
-  // The files come first of all that the worker does.
+  // Before anything else, the worker fetches the job's files. So FILES begins with PREPARED.
   if (files > 0) *start.add_spans() = Span(v1::LifeSpan::FILES, got_us, std::min(got_us + files, at_us));
 }
 

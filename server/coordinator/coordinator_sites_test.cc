@@ -78,7 +78,7 @@ TEST_F(CoordinatorSitesTest, TheAgentLearnsWhatWaits) {
   ASSERT_NE(first, std::string::npos) << log;
   EXPECT_EQ(log.find("site hpc:", first + 1), std::string::npos) << "once, because it did not change";
 
-  // After a while without the agent, its words are old.
+  // When the agent was not heard for a while, its notes are no longer shown.
   Pass(absl::Minutes(2), {});
   EXPECT_THAT(Status(id).groups(0).reason(), HasSubstr("the process that gets workers for hpc was last heard 2m ago: "
                                                        "start hooke-worker --slurm --site hpc again"));

@@ -61,7 +61,7 @@ class FakeWorker {
   void Receive(Instant now, bool linger = false);
   void Heartbeat(Instant now);
 
-  // Says that the group's launcher has started, so long after the command came.
+  // Reports that the group's launcher has started, and that it took `preparing` from the command on.
   void Started(const GroupKey& key, absl::Duration preparing, Instant now);
   void SayReady(const GroupKey& key, Instant now);
   // Sends mpirun's request to start its daemon on the node at `address`, as a RemoteStart.

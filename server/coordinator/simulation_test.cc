@@ -145,7 +145,7 @@ class Cluster {
       scale.set_job_id(*std::next(acknowledged_.begin(), Pick(acknowledged_.size()) - 1));
       scale.set_groups(Pick(3));
       (void)coordinator_->Scale(scale, now_);
-      // Also if the store failed.
+      // The change may be in effect although Scale has failed, because the store has failed.
       if (const auto job = coordinator_->Status(scale.job_id(), now_); job.ok()) {
         generations_[scale.job_id()].of_user = job->generation() + 1;
       }

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<PageExport::Source>> PageExport::Open(const std::
 
 absl::StatusOr<PreparedExport> PageExport::Prepare(const std::string& job_id, const std::function<bool()>& abandoned) {
   const std::string ticket = RandomHex(4);
-  // A slot before the servers are called: so these calls are bounded, too.
+  // Takes a slot before the servers are called. So there are never more such calls than slots.
   if (absl::Status status = slots_.Reserve(ticket, job_id, SteadyTime()); !status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Source>> source = Open(job_id, abandoned);
   if (!source.ok()) {

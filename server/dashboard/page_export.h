@@ -48,7 +48,7 @@ class PageExport {
   // CenterFile::Open and CenterPull::Next. Returns soon once `abandoned` is true.
   absl::StatusOr<PreparedExport> Prepare(const std::string& job_id, const std::function<bool()>& abandoned);
 
-  // Begins the download of a ticket. Errors are the same.
+  // Begins the download of a ticket. Errors are those of Prepare.
   absl::StatusOr<HttpAnswer> Download(const std::string& ticket, const std::function<bool()>& abandoned);
 
  private:

@@ -32,7 +32,7 @@ absl::StatusOr<HttpAnswer> PageTrace::Make(const std::string& job_id) {
   if (makes_one_.exchange(true)) {
     return absl::UnavailableError("another trace is being made or sent; try again in some seconds");
   }
-  // Free again once nobody has the answer any more, or there is none.
+  // The next trace may be made once nobody holds the answer of this one any more, or if this one fails.
   const std::shared_ptr<std::atomic<bool>> slot(&makes_one_, [](std::atomic<bool>* makes_one) { *makes_one = false; });
   absl::StatusOr<std::string> made = MakeAlone(job_id);
   if (!made.ok()) return made.status();

@@ -61,7 +61,7 @@ class FakeParameters : public ParameterServer {
     disk_jobs_.erase(job_id);
     return absl::OkStatus();
   }
-  // Fails twice. Group 1 has not exchanged.
+  // The first two calls fail. In the answer, group 1 has made no exchange.
   absl::StatusOr<std::vector<GroupReached>> EndGeneration(const std::string& job_id, const std::string& job_key,
                                                           uint32_t successor) override {
     absl::MutexLock lock(&mutex_);

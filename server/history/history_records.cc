@@ -56,7 +56,7 @@ std::string NewerKey(uint64_t number, SeriesKey series) { return absl::StrCat(Se
 
 std::string HistoryRecord(const std::vector<HistoryPoint>& points) {
   stored::HistoryPart part;
-  // The key says which series it is.
+  // With kCenterSeries, ToMessage sets no group: the record's key says which series it is.
   for (const HistoryPoint& point : points) {
     v1::HistoryPoint& message = *part.add_points();
     message = ToMessage(kCenterSeries, point);

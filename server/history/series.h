@@ -26,7 +26,7 @@ struct HistoryPoint {
   double accuracy = std::numeric_limits<double>::quiet_NaN();
   std::optional<double> center_distance;
   std::optional<double> staleness;
-  // Since the group's last start. All 0: not known.
+  // The time that the group has spent since its last start, in milliseconds, by what it did. All 0: not known.
   uint64_t computing_ms = 0;
   uint64_t collectives_ms = 0;
   uint64_t exchanging_ms = 0;

@@ -46,7 +46,7 @@ struct JobSeen {
   bool is_steady = false;
   // When its number of groups changed last.
   absl::Duration changed_at = -absl::InfiniteDuration();
-  // An estimate.
+  // When the job is likely to end; nullopt: there is no estimate.
   std::optional<absl::Duration> ends_at = std::nullopt;
   // Groups of other jobs were told to leave for this job and have not left yet.
   bool others_leave = false;

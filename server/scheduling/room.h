@@ -27,7 +27,7 @@ struct KnownEnd {
 struct Room {
   // The occupants of known end, in the order of their ends.
   absl::InlinedVector<KnownEnd, 2> ends;
-  // Slots of these.
+  // The slots of the occupants in `ends`, together.
   uint64_t known = 0;
   // For all groups that keep later ones off this worker: the sum of their ranks, and the time at which the last of them
   // has started.

@@ -288,7 +288,7 @@ absl::StatusOr<uint64_t> RankJob::Begin(const hooke_plan& plan) {
 
 double RankJob::EpochsDone(const hooke_plan& plan) const {
   if (plan.epochs_done > 0 || plan.steps_per_epoch == 0) return plan.epochs_done;
-  // A pass is so many steps of one rank, whatever the groups are.
+  // The length of a pass in steps of a single rank, so that it does not depend on the groups of a generation.
   const double steps_of_ranks = static_cast<double>(plan.steps_per_epoch) * static_cast<double>(AllRanksOf(job_));
   double epochs = 0;
   for (const v1::Generation& generation : start_.earlier()) {

@@ -78,7 +78,7 @@ void GroupRun::TakeCores(LaunchOptions& launch) {
 
 void GroupRun::TakeGpus(LaunchOptions& launch) {
   if (options_.gpus == nullptr) return;
-  // The job's own value is the last word.
+  // If the job itself sets the variable, the job's value stays.
   for (const std::string& variable : launch.added_environment) {
     if (absl::StartsWith(variable, "CUDA_VISIBLE_DEVICES=")) return;
   }
