@@ -101,7 +101,7 @@ void AddGroups(const JobFigures& job, MetricFamilies& families) {
     const MetricLabels labels = {{"job", job.job_id}, {"group", absl::StrCat(group.group)}};
     families.Gauge("hooke_group_placed", "1 while the group starts or runs on workers, otherwise 0.",
                    group.placed ? 1 : 0, labels);
-    families.Counter("hooke_group_starts_total", "Starts of the group.", group.starts, labels);
+    families.Counter("hooke_group_starts_total", "Number of the group's last start.", group.starts, labels);
     families.Gauge("hooke_group_silent_peers", "Ranks, workers and servers that do not answer the group.",
                    group.silences, labels);
     families.Gauge("hooke_group_absent_servers",
