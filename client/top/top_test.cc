@@ -45,7 +45,7 @@ TEST_F(TopTest, Count) {
   }
 }
 
-// Rates come from two looks at the cluster. The older look is at least the window old, but not much older.
+// Rates come from two looks at the cluster. With time enough, the older look is at least the window old.
 TEST_F(TopTest, Window) {
   options_.count = 30;
   options_.window = absl::Milliseconds(100);
