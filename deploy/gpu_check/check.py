@@ -265,7 +265,7 @@ def sanitizer(check: Check) -> Found:
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if tool is None:
         return skipped("this machine has no compute-sanitizer, which is a part of the CUDA Toolkit")
-    return groups(check, [tool, "--error-exitcode=9"], "*Kernel*:*Mean*:*Accumul*", 90)
+    return groups(check, [tool, "--error-exitcode=9"], "*WithTheHost", 90)
 
 
 class Part(NamedTuple):

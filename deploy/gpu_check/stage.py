@@ -7,8 +7,8 @@ import re
 import shutil
 import subprocess
 
-# Every Linux machine with Python and torch for CUDA has these, and they must be its own.
-OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libutil.so.1", "libstdc++.so.6", "libgcc_s.so.1", "libnccl.so.2"}
+# Every Linux machine with Python has these, and they must be its own.
+OF_THE_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2", "libutil.so.1", "libstdc++.so.6", "libgcc_s.so.1"}
 # Folders of the MPI library, which opens files there by name. check.py tells it where they are.
 MPI_PLUGINS = ("/usr/lib/x86_64-linux-gnu/openmpi/lib/openmpi3", "/usr/lib/x86_64-linux-gnu/pmix2/lib/pmix")
 MPI_TEXTS = ("/usr/share/openmpi",)
