@@ -1,7 +1,8 @@
 #include "job/job_defaults.h"
 
-#include <algorithm>
+#include <cstdint>
 
+#include "algorithms/elastic.h"
 #include "algorithms/rule_facts.h"
 #include "job/command.h"
 #include "job/group_kinds.h"
@@ -35,17 +36,16 @@ void FillTrain(v1::TrainSpec& train) {
   if (train.schedule().step_epochs() == 0) train.mutable_schedule()->set_step_epochs(train.epochs() / 3.0);
 }
 
-void FillAveraging(double groups, v1::AveragingSpec& averaging) {
+void FillAveraging(uint32_t groups, v1::AveragingSpec& averaging) {
   // An unknown rule gets the defaults of the first; CheckJob refuses it later.
   const RuleDefaults& defaults = FactsOf(RuleOf(averaging.rule()).value_or(AllRules().front().rule)).defaults;
   if (averaging.interval() == 0 || averaging.interval_auto()) averaging.set_interval(defaults.interval);
   if (averaging.staleness_bound() == 0) averaging.set_staleness_bound(4 * averaging.interval());
   if (averaging.learning_rate() == 0) averaging.set_learning_rate(defaults.learning_rate);
   if (!averaging.has_momentum()) {
-    averaging.set_momentum(defaults.momentum == kMomentumByGroups ? 1 - 1 / groups : defaults.momentum);
+    averaging.set_momentum(defaults.momentum == kMomentumByGroups ? 1 - 1.0 / groups : defaults.momentum);
   }
-  // EASGD's choice is alpha = 0.9 / p. It overshoots for few groups; 1 / (p + 1) does not.
-  if (averaging.alpha() == 0) averaging.set_alpha(std::min(0.9 / groups, 1 / (groups + 1)));
+  if (averaging.alpha() == 0) averaging.set_alpha(DefaultElasticAlpha(groups));
 }
 
 v1::AveragingSpec AveragingDefaults(v1::AveragingSpec::Rule rule, const v1::GroupsSpec& groups) {

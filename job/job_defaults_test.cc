@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "algorithms/elastic.h"
 #include "job/job_check.h"
 #include "job/job_field.h"
 #include "job/job_keys.h"
@@ -90,6 +91,10 @@ TEST(JobDefaultsTest, FollowsOtherKeys) {
   EXPECT_EQ(filled.averaging().momentum(), 0.9);
   EXPECT_EQ(filled.averaging().alpha(), 0.2);
   EXPECT_TRUE(MessageDifferencer::Equals(FillDefaults(filled), filled));
+
+  v1::JobSpec many = job;
+  many.mutable_groups()->set_count(12);
+  EXPECT_EQ(FillDefaults(many).averaging().alpha(), DefaultElasticAlpha(12));
 
   job.mutable_averaging()->set_rule(v1::AveragingSpec::BMUF);
   EXPECT_EQ(FillDefaults(job).averaging().momentum(), 0.75);
