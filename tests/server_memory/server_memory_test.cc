@@ -133,9 +133,7 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   options.servers = {calls.get()};
   options.window_blocks = window_blocks;
   if (job.spec.compression() > 0) options.encoding.compression = static_cast<Compression>(job.spec.compression());
-  options.recreate = [](size_t, absl::Span<const float>, absl::Time) {
-    return absl::FailedPreconditionError("the server has lost the center");
-  };
+  options.recreate = [](size_t, absl::Time) { return absl::FailedPreconditionError("the server has lost the center"); };
   ExchangeClient exchanges(std::move(options));
   for (uint64_t sequence = 1; sequence <= kExchanges; ++sequence) {
     for (const ServerOutcome& outcome :

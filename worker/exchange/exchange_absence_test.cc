@@ -39,12 +39,13 @@ TEST_F(ExchangeTest, OneServerGone) {
   EXPECT_LT(group.back(), 5.0f);
 }
 
-// A server that has lost its shard gets it back from the group's values, within the exchange.
+// A server that has lost its shard gets it back within the exchange, from the values that `recreate` gives.
 TEST_F(ExchangeTest, RecreatesALostShard) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   ExpectAllOk(client->Exchange(Call(1), group, Into(group)));
+  recreate_from_ = group;
   servers_[0]->Forget();
   EXPECT_TRUE(servers_[0]->center().empty());
   ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
@@ -60,6 +61,7 @@ TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetReachable(false);
   EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
+  recreate_from_ = group;
   servers_[0]->Forget();
   servers_[0]->MakeWait(100);
   servers_[0]->SetReachable(true);

@@ -22,9 +22,7 @@ ExchangeClient::ExchangeClient(ExchangeOptions options) {
     server.encoding = options.encoding;
     server.answered = AnswerEncoding(options.encoding, options.answers_center);
     server.window_blocks = options.window_blocks;
-    server.recreate = [recreate = options.recreate, i](absl::Span<const float> vector, absl::Time deadline) {
-      return recreate(i, vector, deadline);
-    };
+    server.recreate = [recreate = options.recreate, i](absl::Time deadline) { return recreate(i, deadline); };
     if (options.on_presence) {
       server.on_presence = [tell = options.on_presence, i](std::optional<absl::Time> since) { tell(i, since); };
     }

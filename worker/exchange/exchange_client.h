@@ -31,9 +31,9 @@ struct ExchangeOptions {
   Encoding encoding;                  // Encoding of the values sent: the job's compression.
   bool answers_center = false;        // AnswersWithCenter of the job's rule; it decides how answers are encoded.
   uint32_t window_blocks = 16;        // Most unanswered blocks per server (AttachResponse.window_blocks); >= 1.
-  // Creates a shard again from the group's values, after its server has said that it does not know the job. It is
-  // called between Start and the end of Wait, from other threads than Start's caller, for several servers at once.
-  std::function<absl::Status(size_t server, absl::Span<const float> vector, absl::Time deadline)> recreate;
+  // Creates a shard again, after its server has said that it does not know the job. It is called between Start and the
+  // end of Wait, from other threads than Start's caller, for several servers at once.
+  std::function<absl::Status(size_t server, absl::Time deadline)> recreate;
   // Called when a server becomes absent, with the time since when it is missed. Called with nullopt when it is
   // back. Called at any time, from other threads. May be empty.
   std::function<void(size_t server, std::optional<absl::Time> since)> on_presence;

@@ -83,8 +83,8 @@ class ExchangeTest : public ::testing::Test {
     options.sender = sender_;
     options.partition = Partition(kValues);
     options.servers = {calls_[0].get(), calls_[1].get()};
-    options.recreate = [this](size_t server, absl::Span<const float> vector, absl::Time deadline) {
-      return center_->AttachShard(server, vector, deadline).status();
+    options.recreate = [this](size_t server, absl::Time deadline) {
+      return center_->AttachShard(server, recreate_from_, deadline).status();
     };
     options.on_setback = [this](const std::string& text) {
       absl::MutexLock lock(&mutex_);
@@ -135,7 +135,8 @@ class ExchangeTest : public ::testing::Test {
   std::vector<std::unique_ptr<ServerCalls>> calls_;
   v1::Sender sender_;
   std::unique_ptr<CenterClient> center_;
-  std::atomic<int> absences_{0};  // How often a server was reported absent.
+  std::vector<float> recreate_from_;  // The exchanges create a lost shard again from these values.
+  std::atomic<int> absences_{0};      // How often a server was reported absent.
   absl::Mutex mutex_;
   std::vector<std::string> setbacks_ ABSL_GUARDED_BY(mutex_);
 };

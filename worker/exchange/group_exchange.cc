@@ -66,9 +66,7 @@ std::unique_ptr<ExchangeClient> GroupExchange::MakeClient() {
   options.encoding = options_.encoding;
   options.answers_center = AnswersWithCenter(options_.rule);
   options.window_blocks = options_.window_blocks;
-  options.recreate = [this](size_t server, absl::Span<const float> /*sent*/, absl::Time deadline) {
-    return Recreate(server, deadline);
-  };
+  options.recreate = [this](size_t server, absl::Time deadline) { return Recreate(server, deadline); };
   options.on_presence = [this](size_t server, std::optional<absl::Time> since) {
     deps_.reporter->SetAbsent(deps_.center->servers()[server]->address(), since);
   };

@@ -80,8 +80,8 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
       options.ranks = 2;
       options.partition = Partition(kValues);
       options.servers = {calls_[0].get(), calls_[1].get()};
-      options.recreate = [this](size_t server, absl::Span<const float> vector, absl::Time deadline) {
-        return center_->AttachShard(server, vector, deadline).status();
+      options.recreate = [this](size_t server, absl::Time deadline) {
+        return center_->AttachShard(server, recreate_from_, deadline).status();
       };
       clients.push_back(std::make_unique<ExchangeClient>(std::move(options)));
     }
@@ -148,6 +148,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
   RestartableServer servers_[2] = {RestartableServer("127.0.0.1"), RestartableServer("127.0.0.1")};
   std::vector<std::unique_ptr<ServerCalls>> calls_;
   std::unique_ptr<CenterClient> center_;
+  std::vector<float> recreate_from_;  // The exchanges create a lost shard again from these values.
 };
 
 // Two ranks make three exchanges with two servers. The result is that of the elastic rule, bit by bit.
@@ -255,6 +256,7 @@ TEST_P(RealServerTest, LostDisk) {
   ASSERT_TRUE(clients[1]->Exchange(Call(1), group, Into(group))[0].status.ok());
   servers_[1].Stop();
   servers_[1].LoseDisk();
+  recreate_from_ = group;
   servers_[1].Start();
   std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(2), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;

@@ -203,7 +203,6 @@ absl::Status ServerExchange::Exchange() {
     if (status.ok() || IsFatalExchangeError(status)) return status;
     // CANCELLED comes from our own Cancel at the deadline and explains nothing.
     if (!absl::IsCancelled(status)) last_error = absl::StrCat("; last error: ", status.message());
-    absl::Span<const float> vector;
     absl::Time deadline;
     {
       absl::MutexLock lock(&mutex_);
@@ -223,10 +222,9 @@ absl::Status ServerExchange::Exchange() {
       const auto shard_time = TransferTime(options_.partition.values());
       deadline_ =
           std::min(SteadyTime() + call_.patience.silence + shard_time, progress_.started + call_.patience.whole);
-      vector = sent_;
       deadline = deadline_;
     }
-    status = options_.recreate(vector, deadline);
+    status = options_.recreate(deadline);
     if (IsFatalExchangeError(status)) return status;
   }
 }

@@ -56,9 +56,9 @@ struct ServerExchangeOptions {
   Encoding encoding;            // Encoding of the values sent.
   Encoding answered;            // Encoding of the answers.
   uint32_t window_blocks = 16;  // >= 1.
-  // Creates the shard again from `vector`, after the server has said that it does not know the job (it lost its disk).
-  // Runs in the exchange's thread.
-  std::function<absl::Status(absl::Span<const float> vector, absl::Time deadline)> recreate;
+  // Creates the shard again, after the server has said that it does not know the job (it lost its disk). The caller has
+  // the values for it; under some rules `sent` holds distances instead. Runs in the exchange's thread.
+  std::function<absl::Status(absl::Time deadline)> recreate;
   // Called when the server becomes absent, with the time since when it is missed. Called with nullopt when it is
   // back. Runs in the exchange's thread. May be empty.
   std::function<void(std::optional<absl::Time> since)> on_presence;

@@ -40,7 +40,7 @@ class Job {
     exchange.ranks = options_.ranks;
     exchange.partition = partition_;
     exchange.servers = calls_;
-    exchange.recreate = [](size_t, absl::Span<const float>, absl::Time) {
+    exchange.recreate = [](size_t, absl::Time) {
       absl::SleepFor(absl::Milliseconds(20));
       return absl::UnavailableError("rank 0 has not created the center");
     };

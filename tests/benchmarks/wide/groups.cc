@@ -63,7 +63,7 @@ class WideGroup {
     exchange.partition = partition_;
     exchange.servers = {calls_.get()};
     exchange.window_blocks = attached->window_blocks;
-    exchange.recreate = [](size_t, absl::Span<const float>, absl::Time) {
+    exchange.recreate = [](size_t, absl::Time) {
       return absl::FailedPreconditionError("the server has lost the center");
     };
     client_ = std::make_unique<ExchangeClient>(std::move(exchange));
