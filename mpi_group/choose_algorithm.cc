@@ -120,8 +120,8 @@ Choice ChooseByModel(const Topology& topology, const Workload& workload, const L
           "many ranks: few steps, as a ring's messages would be short"};
 }
 
-// Like ChooseAlgorithm, but for messages that cost `link`.
-Choice ChooseFor(const Topology& topology, const Workload& workload, const Tuning& tuning, const LinkCost& link) {
+// The choice by the rules and the model, for ranks whose messages cost `link`.
+Choice ChooseByRules(const Topology& topology, const Workload& workload, const Tuning& tuning, const LinkCost& link) {
   if (topology.ranks == 1) return {Algorithm::kNothing, 0, 0, "a single rank has it all"};
   if (workload.bytes == 0 && workload.operation != Operation::kBarrier) {
     return {Algorithm::kNothing, 0, 0, "no values"};
@@ -135,6 +135,17 @@ Choice ChooseFor(const Topology& topology, const Workload& workload, const Tunin
   }
   // Not reached: the last default rule of each operation fits everything.
   return {Algorithm::kReference, 0, 0, "no rule fits"};
+}
+
+// As ChooseAlgorithm, for ranks whose messages cost `link`.
+Choice ChooseFor(const Topology& topology, const Workload& workload, const Tuning& tuning, const LinkCost& link) {
+  Choice choice = ChooseByRules(topology, workload, tuning, link);
+  // collectives/ring.h runs such sums pairwise, so the choice says so.
+  if (choice.algorithm == Algorithm::kRing && workload.rounds_once && topology.ranks > 2) {
+    choice.algorithm = Algorithm::kPairwise;
+    choice.reason = "as many bytes as a ring, which would round a 16-bit sum at every rank";
+  }
+  return choice;
 }
 
 // Returns the choice for `workload` and, if it is two-level, the one between the nodes. Leaves out the range of sizes.

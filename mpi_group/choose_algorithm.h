@@ -48,8 +48,9 @@ struct Choice {
 // True if `a` and `b` are equal in everything but the reason.
 bool SameWay(const Choice& a, const Choice& b);
 
-// The first rule of the tuning that fits decides, then the first built-in one (DefaultRules). But between more than 16
-// nodes an all-reduce by messages, which no rule of the tuning fits, is the fastest by a model (time_model.h).
+// The first rule of the tuning that fits decides, then the first built-in one (DefaultRules). But an all-reduce by
+// messages between nodes, of more than 16 ranks, is the fastest by a model (time_model.h) if no rule of the tuning fits
+// it. Where a ring is chosen for sums that are rounded once, of more than two ranks, the choice is pairwise.
 Choice ChooseAlgorithm(const Topology& topology, const Workload& workload, const Tuning& tuning = {});
 
 // Chooses the algorithm that the i-th drivers of all nodes run among themselves inside the two-level `choice`. It is

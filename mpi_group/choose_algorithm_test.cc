@@ -71,9 +71,11 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(2, 2, 2), {Operation::kAllReduce, 4, false, true}, Algorithm::kTwoLevel},
       {Nodes(2, 2, 2), {Operation::kAllReduce, kMany, false, true}, Algorithm::kTwoLevel},
       {Nodes(3, 2, 5), {Operation::kAllReduce, kMany, true, true}, Algorithm::kTwoLevel},
-      {Nodes(2, 1, 3), {Operation::kAllReduce, kMany, true, true}, Algorithm::kRing},
-      {Nodes(4, 1, 1), {Operation::kAllReduce, kMany, true, true}, Algorithm::kRing},
-      {WithoutSharedMemory(Nodes(2, 2, 2)), {Operation::kAllReduce, kMany, false, true}, Algorithm::kRing},
+      {Nodes(2, 1, 3), {Operation::kAllReduce, kMany, true, true}, Algorithm::kPairwise},
+      // A ring of more than two ranks would round them at every rank, so they go pairwise.
+      {Nodes(2, 1, 1), {Operation::kAllReduce, kMany, true, true}, Algorithm::kRing},
+      {Nodes(4, 1, 1), {Operation::kAllReduce, kMany, true, true}, Algorithm::kPairwise},
+      {WithoutSharedMemory(Nodes(2, 2, 2)), {Operation::kAllReduce, kMany, false, true}, Algorithm::kPairwise},
       {Nodes(2, 2, 2), {Operation::kReduce, kMany, false, false}, Algorithm::kTwoLevel},
       {Nodes(2, 2, 2), {Operation::kReduce, kMany, false, true}, Algorithm::kChain},
       {Nodes(2, 2, 2), {Operation::kBroadcast, kMany, false}, Algorithm::kTwoLevel},
@@ -81,8 +83,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(4, 1, 1), {Operation::kBroadcast, 4, false}, Algorithm::kBinomialTree},
       {Nodes(4, 1, 1), {Operation::kReduce, kMany, false}, Algorithm::kChain},
       {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true}, Algorithm::kTwoLevel},
-      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kRing},
-      {Nodes(2, 1, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kRing},
+      {Nodes(2, 2, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kPairwise},
+      {Nodes(2, 1, 2), {Operation::kReduceScatter, kMany, true, true}, Algorithm::kPairwise},
       {Nodes(2, 2, 2), {Operation::kReduceScatter, 4, true, true}, Algorithm::kPairwise},
       {Nodes(2, 1, 2), {Operation::kAllGather, kMany, false}, Algorithm::kTwoLevel},
       {Nodes(4, 1, 1), {Operation::kAllGather, kMany, true}, Algorithm::kRing},
@@ -104,8 +106,8 @@ TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
       {Nodes(3, 1, 1), {Operation::kAllReduce, 16384, false}, Algorithm::kRecursiveDoubling},
       {Nodes(3, 1, 1), {Operation::kAllReduce, 16388, false}, Algorithm::kRing},
       {Nodes(3, 1, 1), {Operation::kAllReduce, 262144, true}, Algorithm::kRing},
-      {Nodes(3, 1, 1), {Operation::kAllReduce, 100000, false, true}, Algorithm::kRing},
-      {WithoutSharedMemory(Nodes(3, 2, 2)), {Operation::kAllReduce, 100000, false, true}, Algorithm::kRing},
+      {Nodes(3, 1, 1), {Operation::kAllReduce, 100000, false, true}, Algorithm::kPairwise},
+      {WithoutSharedMemory(Nodes(3, 2, 2)), {Operation::kAllReduce, 100000, false, true}, Algorithm::kPairwise},
       {WithoutSharedMemory(Nodes(3, 2, 2)), {Operation::kAllReduce, 100000, false}, Algorithm::kRing},
       {WithoutSharedMemory(OneNode(3)), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
       {Nodes(8, 1, 1), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
@@ -118,8 +120,8 @@ TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
 // One rank on each of `nodes` nodes.
 Topology Alone(int nodes) { return Nodes(nodes, 1, 1); }
 
-// Between more than 16 nodes the model decides, by ranks and bytes. Parts of a ring would be short where there are many
-// ranks: 3 KB each for 25 MB by 8,192 ranks.
+// For more than 16 ranks that take part between nodes the model decides, by ranks and bytes. Parts of a ring would be
+// short where there are many ranks: 3 KB each for 25 MB by 8,192 ranks.
 TEST(ChooseAlgorithmTest, ManyRanks) {
   constexpr uint64_t kMi = 1 << 20;
   ExpectChoices({
@@ -165,6 +167,18 @@ TEST(ChooseAlgorithmTest, FewRanksGoByTheRules) {
       }
     }
   }
+}
+
+// The model and a tuning may choose a ring. Sums of 16-bit values then go pairwise too, and the choice says so.
+TEST(ChooseAlgorithmTest, RingsOfSumsRoundedOnceArePairwise) {
+  const Workload sums = {Operation::kAllReduce, 25000000, false, true};
+  EXPECT_EQ(ChooseAlgorithm(Alone(100), sums).algorithm, Algorithm::kPairwise);
+  Tuning tuning;
+  tuning.rules.resize(1);
+  tuning.rules[0].algorithm = Algorithm::kRing;
+  const Choice choice = ChooseAlgorithm(OneNode(3), sums, tuning);
+  EXPECT_EQ(choice.algorithm, Algorithm::kPairwise);
+  EXPECT_EQ(choice.reason, "as many bytes as a ring, which would round a 16-bit sum at every rank");
 }
 
 // A tuning's rules come before the model.

@@ -212,6 +212,7 @@ class TransportGroup : public Group {
  private:
   struct Plan {
     Choice choice;
+    Choice between;  // Between the nodes; kNothing unless `choice` is two-level.
     Purpose purpose;
     const SharedArena* arena = nullptr;
     Workload workload;
@@ -238,12 +239,17 @@ class TransportGroup : public Group {
     Plan plan;
     plan.arena = arena;
     plan.workload = {request.operation, values.bytes(), plan.arena != nullptr, RoundsOnce(request, values.type())};
-    // Calls often repeat, so the last choice is kept.
+    // Calls often repeat, so the last choices are kept.
     if (!last_workload_.has_value() || !(*last_workload_ == plan.workload)) {
       last_choice_ = ChooseAlgorithm(nodes_->topology(), plan.workload, nodes_->tuning());
+      last_between_ = Choice();
+      if (last_choice_.algorithm == Algorithm::kTwoLevel) {
+        last_between_ = ChooseBetweenNodes(nodes_->topology(), plan.workload, last_choice_, nodes_->tuning());
+      }
       last_workload_ = plan.workload;
     }
     plan.choice = last_choice_;
+    plan.between = last_between_;
     // Ranks must agree on the chunk size too, because it decides how many meetings there are.
     plan.purpose = {values.size(),
                     Mix(HashOf(request.parts), plan.choice.chunk_bytes),
@@ -272,10 +278,9 @@ class TransportGroup : public Group {
   Call CallFor(const Plan& plan) { return {plan.deadline, scratch_, plan.choice.chunk_bytes}; }
 
   TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
-    const Choice inner = ChooseBetweenNodes(nodes_->topology(), plan.workload, plan.choice, nodes_->tuning());
     Call call = CallFor(plan);
-    call.chunk_bytes = inner.chunk_bytes;
-    return {NodeCallFor(plan), plan.arena, between, inner.algorithm, call, size()};
+    call.chunk_bytes = plan.between.chunk_bytes;
+    return {NodeCallFor(plan), plan.arena, between, plan.between.algorithm, call, size()};
   }
 
   // Null if this rank is no driver (two_level.h).
@@ -368,6 +373,7 @@ class TransportGroup : public Group {
   RecentCalls calls_;
   std::optional<Workload> last_workload_;
   Choice last_choice_;
+  Choice last_between_;  // Plan::between of the last choice.
   absl::Status failure_;
 };
 

@@ -150,6 +150,23 @@ TEST(GroupOfSeveralNodesTest, MeansOfFloat16DoNotOverflow) {
   }
 }
 
+// LastAlgorithm tells a ring from the pairwise exchange that takes its place for 16-bit sums of more than two ranks.
+TEST(GroupOfSeveralNodesTest, NamesWhatRan) {
+  for (const int ranks : {2, 3}) {
+    std::vector<std::string> nodes;
+    for (int rank = 0; rank < ranks; ++rank) nodes.push_back(absl::StrCat("node ", rank));
+    const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes);
+    RunRanks(ranks, [&](int rank) {
+      std::vector<float> wide(300'000);
+      ASSERT_EQ(groups[rank]->AllReduce(TensorList(absl::MakeSpan(wide)), ReduceOp::kSum), absl::OkStatus());
+      EXPECT_EQ(groups[rank]->LastAlgorithm(), "ring");
+      std::vector<Float16> narrow(300'000);
+      ASSERT_EQ(groups[rank]->AllReduce(TensorList(absl::MakeSpan(narrow)), ReduceOp::kSum), absl::OkStatus());
+      EXPECT_EQ(groups[rank]->LastAlgorithm(), ranks == 2 ? "ring" : "pairwise");
+    });
+  }
+}
+
 // Results are right whichever algorithm a tuning asks for. Each algorithm is tried with every operation that it
 // implements, in small chunks.
 TEST(GroupTuningTest, EveryAlgorithm) {
