@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "clocks/process_age.h"
 #include "clocks/steady_time.h"
+#include "job/job_defaults.h"
 #include "mpi_group/groups/in_process_group.h"
 #include "mpi_group/groups/mpi_group.h"
 #include "mpi_group/profile/profiled_group.h"
@@ -36,6 +37,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("cannot read the start file ", path));
   }
   return bytes.str();
+}
+
+// A job's keys that the file leaves out have their defaults from here on.
+v1::GroupStart WithDefaults(v1::GroupStart start) {
+  *start.mutable_job() = FillDefaults(std::move(*start.mutable_job()));
+  return start;
 }
 
 // Returns the options of the MPI session. Only concurrent collectives need MPI's full thread support, because they have
@@ -80,7 +87,7 @@ absl::StatusOr<v1::GroupStart> ReadStartFile(const std::string& path) {
   absl::StatusOr<std::string> bytes = ReadFile(path);
   if (!bytes.ok()) return bytes.status();
   v1::GroupStart start;
-  if (start.ParseFromString(*bytes)) return start;
+  if (start.ParseFromString(*bytes)) return WithDefaults(std::move(start));
   return absl::InvalidArgumentError(absl::StrCat(path, " is no binary hooke.v1.GroupStart"));
 }
 
@@ -89,7 +96,7 @@ absl::StatusOr<v1::GroupStart> ReadStartJson(const std::string& path) {
   if (!bytes.ok()) return bytes.status();
   v1::GroupStart start;
   const auto parsed = google::protobuf::util::JsonStringToMessage(*bytes, &start);
-  if (parsed.ok()) return start;
+  if (parsed.ok()) return WithDefaults(std::move(start));
   return absl::InvalidArgumentError(
       absl::StrCat(path, " is no JSON of hooke.v1.GroupStart: ", std::string(parsed.message())));
 }

@@ -21,9 +21,10 @@
 
 namespace hooke {
 
-// Reads a binary GroupStart. NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no binary GroupStart.
+// Reads a binary GroupStart and fills in the defaults of its job (FillDefaults). NOT_FOUND: the file cannot be read.
+// INVALID_ARGUMENT: it is no binary GroupStart.
 absl::StatusOr<v1::GroupStart> ReadStartFile(const std::string& path);
-// Reads a GroupStart in JSON. NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no GroupStart in JSON.
+// The same for a GroupStart in JSON. NOT_FOUND: the file cannot be read. INVALID_ARGUMENT: it is no GroupStart in JSON.
 absl::StatusOr<v1::GroupStart> ReadStartJson(const std::string& path);
 
 // Makes the kernel kill this process when its parent process ends, because nobody else would end it. False: the parent
