@@ -19,8 +19,8 @@
 namespace hooke {
 
 // The functions below refuse an enum's number that they do not know with INVALID_ARGUMENT: "optimizer.name is 7; SGD
-// (1), ... are allowed". They do not check ranges of numbers, except of `top_k`: CheckOptimizer, CheckLearningRate and
-// CheckEncoding do.
+// (1), ... are allowed". They do not check ranges of numbers, except of `top_k`: CheckOptimizer and CheckLearningRate
+// do.
 
 absl::StatusOr<RuleName> ReadRule(uint32_t rule);
 

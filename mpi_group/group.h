@@ -1,8 +1,8 @@
 #ifndef HOOKE_MPI_GROUP_GROUP_H_
 #define HOOKE_MPI_GROUP_GROUP_H_
 
-// A group: N ranks that act as one, as each rank sees it. A process makes its group once (MakeMpiGroup in
-// groups/mpi_group.h; for tests MakeInProcessGroups in groups/in_process_group.h).
+// A group: N ranks that act as one, as each rank sees it. A process makes its group once: MakeMpiGroup
+// (groups/mpi_group.h), or without MPI MakeInProcessGroups (groups/in_process_group.h), which tests use too.
 //
 // Every call is collective: all ranks call the same operations in the same order with the same sizes. Calls of one
 // Group come from one thread at a time. After an OK all-reduce, broadcast or all-gather all ranks hold bitwise the same

@@ -5,7 +5,7 @@
 // because a rank may connect again when its stream hangs. Streams of a replaced incarnation are refused.
 //
 // An ended stream may go on waiting for its round, but a rank can have only a few such streams. So a rank takes little
-// more memory than its job's plan has counted, whatever it sends. DirectExchanges and ParameterService each have a
+// more memory than its job's plan has counted, whatever it sends. DirectExchanges and GrpcExchanges each have a
 // RankSeats of their own.
 
 #include <cstdint>
