@@ -66,7 +66,7 @@ Mixing MixingOf(const RuleFacts& facts) {
   return facts.steps_locally ? Mixing::kSum : Mixing::kMeanOfSums;
 }
 
-// Returns the options of a rule that answers with the center. `facts.rule` is neither kElastic nor kNone.
+// Returns the options of a rule that answers with the center.
 absl::StatusOr<CenterStepOptions> StepOf(const RuleFacts& facts, const CenterRuleOptions& options) {
   CenterStepOptions step;
   step.name = facts.name;
@@ -91,14 +91,15 @@ absl::StatusOr<std::unique_ptr<CenterRule>> MakeCenterRule(const CenterRuleOptio
     return absl::InvalidArgumentError(
         absl::StrCat("update rule number ", static_cast<int>(options.rule), " is not known"));
   }
-  if (options.rule == RuleName::kNone) return std::make_unique<NoneRule>();
-  if (options.rule == RuleName::kElastic) {
+  const RuleFacts& facts = FactsOf(options.rule);
+  if (!facts.shares) return std::make_unique<NoneRule>();
+  if (!AnswersWithCenter(options.rule)) {
     // Written so that NaN is refused, too.
     if (options.alpha > 0 && options.alpha < 1) return std::make_unique<ElasticRule>(options.alpha, options.answers);
     return absl::InvalidArgumentError(
         absl::StrCat("elastic rule: alpha is ", options.alpha, "; allowed is 0 < alpha < 1"));
   }
-  absl::StatusOr<CenterStepOptions> step = StepOf(FactsOf(options.rule), options);
+  absl::StatusOr<CenterStepOptions> step = StepOf(facts, options);
   if (!step.ok()) return step.status();
   if (absl::Status status = CheckOptimizer(options.optimizer); !status.ok()) return status;
   if (absl::Status status = CheckLearningRate(options.schedule); !status.ok()) return status;

@@ -162,7 +162,7 @@ class GradientRule : public GroupRule {
 
 std::unique_ptr<GroupRule> MakeGroupRule(RuleName rule, const GroupSlice& slice) {
   ABSL_ASSERT(slice.slice.end <= slice.values && slice.parameters <= slice.values);
-  if (!AnswersWithCenter(rule)) return std::make_unique<ParametersRule>(rule == RuleName::kElastic ? slice.alpha : 0);
+  if (!AnswersWithCenter(rule)) return std::make_unique<ParametersRule>(FactsOf(rule).shares ? slice.alpha : 0);
   if (SendsGradients(rule)) return std::make_unique<GradientRule>(slice, FactsOf(rule).steps_locally);
   return std::make_unique<DistanceRule>(slice);
 }

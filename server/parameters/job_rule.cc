@@ -33,9 +33,8 @@ absl::StatusOr<Encoding> ReadShardEncoding(const v1::JobSpecForShard& job, RuleN
   absl::StatusOr<Encoding> encoding = ReadEncoding(job.compression(), job.top_k());
   if (!encoding.ok()) return InJob(encoding.status());
   if (encoding->compression == Compression::kTopK && !AnswersWithCenter(rule)) {
-    return absl::InvalidArgumentError(
-        "job.compression is top_k; with rules elastic and none, whose groups send all their parameters, it is not "
-        "allowed");
+    return absl::InvalidArgumentError(absl::StrCat("job.compression is top_k; with rule ", FactsOf(rule).name,
+                                                   ", whose groups send all their parameters, it is not allowed"));
   }
   return encoding;
 }
@@ -85,7 +84,7 @@ absl::StatusOr<JobRule> ReadJobRule(const v1::JobSpecForShard& job) {
   absl::StatusOr<Encoding> sent = ReadShardEncoding(job, *name);
   if (!sent.ok()) return sent.status();
   read.sent = *sent;
-  // Only the rule that answers with differences uses this encoding.
+  // Only rules that answer with differences use this encoding.
   read.options.answers = AnswerEncoding(read.sent, /*answers_center=*/false);
   absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule(read.options);
   if (!rule.ok()) return rule.status();

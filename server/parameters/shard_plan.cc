@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "algorithms/compression.h"
 #include "algorithms/fragments.h"
+#include "algorithms/rule_facts.h"
 #include "job/job_keys.h"
 #include "proto/job.pb.h"
 #include "server/parameters/layout.h"
@@ -208,7 +209,7 @@ void SetGeneration(const v1::JobSpecForShard& from, v1::JobSpecForShard& job) {
   job.set_first_step(from.first_step());
   job.set_first_epoch(from.first_epoch());
   job.set_steps_total(from.steps_total());
-  if (job.rule() == v1::AveragingSpec::BMUF) {  // Its momentum follows the number of groups.
+  if (FactsOf(*RuleOf(job.rule())).defaults.momentum == kMomentumByGroups) {
     job.mutable_optimizer()->set_momentum(from.optimizer().momentum());
     job.mutable_optimizer()->set_nesterov(from.optimizer().nesterov());
   }
