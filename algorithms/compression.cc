@@ -280,19 +280,6 @@ Encoding AnswerEncoding(const Encoding& sent, bool answers_center) {
   return sent;
 }
 
-absl::Status CheckEncoding(const Encoding& encoding) {
-  const int number = static_cast<int>(encoding.compression);
-  if (number < 1 || number > kCompressionMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("compression is number ", number, "; 1 (none) to ", kCompressionMax, " (top_k) are allowed"));
-  }
-  const bool top_k = encoding.compression == Compression::kTopK;
-  if (top_k ? encoding.top_k >= 1 && encoding.top_k <= kTopKRun : encoding.top_k == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("compression ", CompressionName(encoding.compression), " keeps ",
-                                                 encoding.top_k, " of ", kTopKRun, " values; ",
-                                                 top_k ? "1 to all are allowed" : "0 is allowed where not top_k"));
-}
-
 uint64_t EncodedBytes(const Encoding& encoding, uint64_t values) {
   switch (encoding.compression) {
     case Compression::kNone:

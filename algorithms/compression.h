@@ -52,10 +52,7 @@ uint16_t TopKOf(double fraction);
 // value of it may be missing or coarse.
 Encoding AnswerEncoding(const Encoding& sent, bool answers_center);
 
-// INVALID_ARGUMENT if the compression is unknown or top_k is out of range.
-absl::Status CheckEncoding(const Encoding& encoding);
-
-// Returns how many bytes `values` encoded values take. `encoding` must pass CheckEncoding.
+// Returns how many bytes `values` encoded values take. `encoding` must be as Encoding says.
 uint64_t EncodedBytes(const Encoding& encoding, uint64_t values);
 
 // Encodes `values` into `bytes`, which has the length that EncodedBytes returns and overlaps nothing. With kFloat16,

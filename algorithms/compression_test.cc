@@ -282,15 +282,6 @@ TEST(Compression, AnyBytes) {
   }
 }
 
-TEST(Compression, ChecksAnEncoding) {
-  for (const Encoding& encoding : All()) EXPECT_TRUE(CheckEncoding(encoding).ok());
-  EXPECT_FALSE(CheckEncoding({static_cast<Compression>(0), 0}).ok());
-  EXPECT_FALSE(CheckEncoding({static_cast<Compression>(7), 0}).ok());
-  EXPECT_FALSE(CheckEncoding({Compression::kTopK, 0}).ok());
-  EXPECT_FALSE(CheckEncoding({Compression::kTopK, 16385}).ok());
-  EXPECT_FALSE(CheckEncoding({Compression::kInt8, 1}).ok());
-}
-
 // The encoding of a center drops no value and has more than 15 distinct values. A difference is encoded as the message
 // was.
 TEST(Compression, Answers) {

@@ -59,7 +59,6 @@ class Partition {
 
   // The blocks that rank `cut.index` of a group of `cut.parts` ranks exchanges. They may lie on several shards.
   Range SliceBlocks(Cut cut) const { return EvenPart(blocks(), cut); }
-  Range SliceValues(Cut cut) const { return Values(SliceBlocks(cut)); }
 
   // The values that a run of blocks covers.
   Range Values(const Range& blocks) const;

@@ -31,12 +31,6 @@ void ReduceWide(DataType type, absl::Span<const char* const> sources, absl::Span
   kernel(sources.data(), sources.size(), &destination, 1, to.size(), /*mean_of=*/0);
 }
 
-void ReduceInto(const Reduction& reduction, absl::Span<const char> from, absl::Span<char> into) {
-  const char* const sources[] = {into.data(), from.data()};
-  char* const destinations[] = {into.data()};
-  Reduce(reduction, sources, destinations, into.size() / SizeOf(reduction.type));
-}
-
 void FinishReduction(DataType type, ReduceOp op, int ranks, absl::Span<char> values) {
   if (op != ReduceOp::kMean) return;
   const char* const sources[] = {values.data()};

@@ -29,9 +29,6 @@ void Reduce(const Reduction& reduction, absl::Span<const char* const> sources, a
 // in this order. `type` is kBFloat16 or kFloat16. There is at least one source; `to` overlaps none.
 void ReduceWide(DataType type, absl::Span<const char* const> sources, absl::Span<float> to);
 
-// Reduces two operands of equal size: into = into op from.
-void ReduceInto(const Reduction& reduction, absl::Span<const char> from, absl::Span<char> into);
-
 // Completes a reduction whose `mean_of` was 0: kMean divides by `ranks`, others do nothing.
 void FinishReduction(DataType type, ReduceOp op, int ranks, absl::Span<char> values);
 

@@ -261,14 +261,14 @@ TEST(ReduceTest, MinAndMaxKeepNan) {
   }
 }
 
-// Reduce() without a divisor only sums, FinishReduction() divides, and ReduceInto() takes its operands in the order
-// into, from.
+// Reduce() without a divisor only sums, and FinishReduction() divides. A destination may be one of the sources.
 TEST(ReduceTest, PublicFunctions) {
   std::vector<float> into = {1, 2, 3};
   const std::vector<float> from = {3, 4, 8};
   const absl::Span<char> into_bytes(reinterpret_cast<char*>(into.data()), 12);
-  const absl::Span<const char> from_bytes(reinterpret_cast<const char*>(from.data()), 12);
-  ReduceInto({DataType::kFloat32, ReduceOp::kMean}, from_bytes, into_bytes);
+  const char* const sources[] = {into_bytes.data(), reinterpret_cast<const char*>(from.data())};
+  char* const destinations[] = {into_bytes.data()};
+  Reduce({DataType::kFloat32, ReduceOp::kMean}, sources, destinations, into.size());
   EXPECT_THAT(into, ElementsAre(4, 6, 11));
   FinishReduction(DataType::kFloat32, ReduceOp::kMean, 2, into_bytes);
   EXPECT_THAT(into, ElementsAre(2, 3, 5.5));

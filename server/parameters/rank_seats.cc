@@ -21,11 +21,6 @@ RankSeats::Stream::~Stream() {
   if (state_ == State::kAsks || state_ == State::kSeated) seats_->Leave(*this);
 }
 
-absl::Status RankSeats::Stream::TakeSeat(const v1::Sender& sender) {
-  sender_ = sender;
-  return seats_->Take(*this);
-}
-
 std::optional<absl::Status> RankSeats::Stream::TryTakeSeat(const v1::Sender& sender) {
   sender_ = sender;
   return seats_->TryTake(*this);
@@ -34,16 +29,6 @@ std::optional<absl::Status> RankSeats::Stream::TryTakeSeat(const v1::Sender& sen
 void RankSeats::Stop() {
   absl::MutexLock lock(&mutex_);
   stopped_ = true;
-  changed_.SignalAll();
-}
-
-absl::Status RankSeats::Take(Stream& stream) {
-  absl::MutexLock lock(&mutex_);
-  const auto found = Ask(stream);
-  while (true) {
-    if (std::optional<absl::Status> status = Decide(stream, found); status.has_value()) return *std::move(status);
-    clock_->Wait(changed_, mutex_, stream.give_up_);
-  }
 }
 
 std::optional<absl::Status> RankSeats::TryTake(Stream& stream) {
@@ -61,7 +46,6 @@ std::map<RankSeats::Key, RankSeats::Seat>::iterator RankSeats::Ask(Stream& strea
     // End the old stream before waiting for room, because it may be the one that must leave.
     if (seat.stream != nullptr) seat.stream->end_();
     seat.stream = nullptr;
-    changed_.SignalAll();  // Earlier streams that wait for this seat are refused now.
   }
   ++seat.asking;
   stream.state_ = Stream::State::kAsks;
@@ -110,7 +94,6 @@ void RankSeats::Leave(const Stream& stream) {
   } else {
     if (seat.stream == &stream) seat.stream = nullptr;
     --seat.streams;
-    changed_.SignalAll();
   }
   Forget(found);
 }

@@ -46,10 +46,9 @@ class RankSeats {
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
-    // Waits for the seat of the sender's rank; call it once. ABORTED: a later incarnation has the seat. UNAVAILABLE: a
-    // later stream has it, too many earlier streams still wait for a round, or Stop was called.
-    absl::Status TakeSeat(const v1::Sender& sender);
-    // Does the same without waiting. nullopt: call it again when another stream has left, and at give_up().
+    // Asks for the seat of the sender's rank. OK: the stream has it. ABORTED: a later incarnation has it. UNAVAILABLE:
+    // a later stream has it, too many earlier streams still wait for a round, or Stop was called. nullopt: the stream
+    // must wait; call it again when another stream has left, and at give_up().
     std::optional<absl::Status> TryTakeSeat(const v1::Sender& sender);
     absl::Time give_up() const { return give_up_; }
 
@@ -65,7 +64,7 @@ class RankSeats {
     absl::Time give_up_ = absl::InfiniteFuture();
   };
 
-  // Ends all waits for a seat and grants no more seats. Streams that have a seat keep it.
+  // Grants no more seats, not even to streams that have asked already. Streams that have a seat keep it.
   void Stop();
 
  private:
@@ -81,7 +80,6 @@ class RankSeats {
   };
 
   static Key KeyOf(const v1::Sender& sender) { return {sender.job_id(), sender.group(), sender.rank()}; }
-  absl::Status Take(Stream& stream);
   std::optional<absl::Status> TryTake(Stream& stream);
   // Leaves the seat, or gives up asking for it.
   void Leave(const Stream& stream);
@@ -99,7 +97,6 @@ class RankSeats {
   const absl::Duration patience_;
   const std::shared_ptr<WaitClock> clock_;
   absl::Mutex mutex_;
-  SteadyCondition changed_;  // Signals each change of what Decide checks.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<Key, Seat> seats_ ABSL_GUARDED_BY(mutex_);  // The seats with a stream that waits for them or has not left.
 };

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <thread>
+#include <memory>
+#include <optional>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "server/parameters/test_center.h"
+#include "server/parameters/test_clock.h"
 
 namespace hooke {
 namespace {
@@ -28,7 +29,7 @@ class Waiting {
   Waiting(RankSeats* seats, uint64_t count) {
     for (uint64_t number = 1; number <= count; ++number) {
       streams_.emplace_back(seats, number, [this, number] { ended_.push_back(number); });
-      EXPECT_TRUE(streams_.back().TakeSeat(MakeSender({})).ok());
+      EXPECT_EQ(streams_.back().TryTakeSeat(MakeSender({})), absl::OkStatus());
     }
   }
   void LeaveFirst() { streams_.pop_front(); }
@@ -44,7 +45,7 @@ TEST(RankSeats, TheNextStreamEndsTheOneBefore) {
   RankSeats seats(kPatience);
   bool other_ended = false;
   RankSeats::Stream other(&seats, 9, [&] { other_ended = true; });
-  ASSERT_TRUE(other.TakeSeat(MakeSender({}, 1)).ok());
+  ASSERT_EQ(other.TryTakeSeat(MakeSender({}, 1)), absl::OkStatus());
   const Waiting streams(&seats, 3);
   EXPECT_THAT(streams.ended(), ElementsAre(1, 2));
   EXPECT_FALSE(other_ended);
@@ -56,82 +57,82 @@ TEST(RankSeats, WhoCameEarlierIsRefused) {
   RankSeats seats(kPatience);
   bool ended = false;
   RankSeats::Stream seated(&seats, 5, [&] { ended = true; });
-  ASSERT_TRUE(seated.TakeSeat(MakeSender({}, 0, 0, 2)).ok());
+  ASSERT_EQ(seated.TryTakeSeat(MakeSender({}, 0, 0, 2)), absl::OkStatus());
   RankSeats::Stream earlier(&seats, 4, [] {});
-  EXPECT_EQ(earlier.TakeSeat(MakeSender({}, 0, 0, 2)), Overtaken());
+  EXPECT_EQ(earlier.TryTakeSeat(MakeSender({}, 0, 0, 2)), Overtaken());
   RankSeats::Stream replaced(&seats, 6, [] {});
-  EXPECT_EQ(replaced.TakeSeat(MakeSender({}, 0, 0, 1)),
+  EXPECT_EQ(replaced.TryTakeSeat(MakeSender({}, 0, 0, 1)),
             absl::AbortedError("start 1 of group 0 has been replaced by start 2; stop"));
   EXPECT_FALSE(ended);
   RankSeats::Stream later(&seats, 3, [] {});
-  EXPECT_TRUE(later.TakeSeat(MakeSender({}, 0, 0, 3)).ok());
+  EXPECT_EQ(later.TryTakeSeat(MakeSender({}, 0, 0, 3)), absl::OkStatus());
   EXPECT_TRUE(ended);
 }
 
-// At most four streams of a rank wait. A fifth is refused, although each of the four was told to end when the next one
-// came. When one of the four leaves, there is room again.
+// At most four streams of a rank wait. A fifth is refused when its patience is over, although each of the four was told
+// to end when the next one came. When one of the four leaves, there is room again.
 TEST(RankSeats, FewStreamsWait) {
-  RankSeats seats(absl::Milliseconds(20));
+  const auto clock = std::make_shared<TestClock>();
+  RankSeats seats(kPatience, clock);
   Waiting four(&seats, 4);
   RankSeats::Stream fifth(&seats, 5, [] {});
-  EXPECT_EQ(fifth.TakeSeat(MakeSender({})),
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), std::nullopt);
+  EXPECT_EQ(fifth.give_up(), clock->Now() + kPatience);
+  clock->Advance(kPatience);
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})),
             absl::UnavailableError("4 streams of rank 0 of group 0 still wait for a round; try again"));
   EXPECT_THAT(four.ended(), ElementsAre(1, 2, 3, 4));
   RankSeats::Stream other(&seats, 6, [] {});
-  EXPECT_TRUE(other.TakeSeat(MakeSender({}, 0, 1)).ok());
+  EXPECT_EQ(other.TryTakeSeat(MakeSender({}, 0, 1)), absl::OkStatus());
   four.LeaveFirst();
   RankSeats::Stream sixth(&seats, 7, [] {});
-  EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
+  EXPECT_EQ(sixth.TryTakeSeat(MakeSender({})), absl::OkStatus());
 }
 
 // If a rank's stream hangs, the rank can connect again, even if its other streams wait. The stream that hangs is ended
 // and leaves, which makes room.
 TEST(RankSeats, AStreamThatHangsMakesRoom) {
   RankSeats seats(kPatience);
-  Waiting three(&seats, 3);
-  absl::Notification seated;
-  std::thread hanging([&] {
-    absl::Notification ended;
-    RankSeats::Stream fourth(&seats, 4, [&] { ended.Notify(); });
-    EXPECT_TRUE(fourth.TakeSeat(MakeSender({})).ok());
-    seated.Notify();
-    EXPECT_TRUE(ended.WaitForNotificationWithTimeout(kPatience));
-  });
-  seated.WaitForNotification();
+  const Waiting three(&seats, 3);
+  bool ended = false;
+  std::optional<RankSeats::Stream> fourth;
+  fourth.emplace(&seats, 4, [&] { ended = true; });
+  ASSERT_EQ(fourth->TryTakeSeat(MakeSender({})), absl::OkStatus());
   RankSeats::Stream fifth(&seats, 5, [] {});
-  EXPECT_TRUE(fifth.TakeSeat(MakeSender({})).ok());
-  hanging.join();
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), std::nullopt);
+  EXPECT_TRUE(ended);
+  fourth.reset();
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), absl::OkStatus());
 }
 
-// Only one stream waits for a seat, because a later stream ends the wait of an earlier one.
+// Only one stream waits for a seat, because a later stream ends the wait of an earlier one. An earlier one that comes
+// after it is refused at once.
 TEST(RankSeats, OnlyTheLastWaitsForASeat) {
   RankSeats seats(kPatience);
   Waiting four(&seats, 4);
-  std::thread last([&] {
-    RankSeats::Stream sixth(&seats, 6, [] {});
-    EXPECT_TRUE(sixth.TakeSeat(MakeSender({})).ok());
-  });
-  // The fifth stream is refused whether it comes before or after the sixth. The sixth stream is the only possible
-  // reason for the refusal, because no stream leaves meanwhile.
   RankSeats::Stream fifth(&seats, 5, [] {});
-  EXPECT_EQ(fifth.TakeSeat(MakeSender({})), Overtaken());
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), std::nullopt);
+  RankSeats::Stream seventh(&seats, 7, [] {});
+  EXPECT_EQ(seventh.TryTakeSeat(MakeSender({})), std::nullopt);
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), Overtaken());
+  RankSeats::Stream sixth(&seats, 6, [] {});
+  EXPECT_EQ(sixth.TryTakeSeat(MakeSender({})), Overtaken());
   four.LeaveFirst();
-  last.join();
+  EXPECT_EQ(seventh.TryTakeSeat(MakeSender({})), absl::OkStatus());
 }
 
-// Stop ends a wait for a seat, and no stream gets a seat afterwards.
+// After Stop no stream gets a seat, not even one that has asked before.
 TEST(RankSeats, Stop) {
   const absl::Status stopping = absl::UnavailableError("this parameter server is stopping; try again");
   RankSeats seats(kPatience);
-  const Waiting four(&seats, 4);
-  std::thread waiting([&] {
-    RankSeats::Stream fifth(&seats, 5, [] {});
-    EXPECT_EQ(fifth.TakeSeat(MakeSender({})), stopping);
-  });
+  Waiting four(&seats, 4);
+  RankSeats::Stream fifth(&seats, 5, [] {});
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), std::nullopt);
   seats.Stop();
-  waiting.join();
+  four.LeaveFirst();
+  EXPECT_EQ(fifth.TryTakeSeat(MakeSender({})), stopping);
   RankSeats::Stream other(&seats, 6, [] {});
-  EXPECT_EQ(other.TakeSeat(MakeSender({}, 1)), stopping);
+  EXPECT_EQ(other.TryTakeSeat(MakeSender({}, 1)), stopping);
 }
 
 }  // namespace

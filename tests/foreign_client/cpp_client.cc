@@ -77,7 +77,8 @@ absl::Status Run(const Options& options) {
     const auto apply = [&x](const BlockAnswer& answer) {
       ApplyElasticAnswer(answer.values, absl::MakeSpan(x).subspan(answer.first, answer.values.size()));
     };
-    for (const ServerOutcome& outcome : exchanges.Exchange({sequence, {kTimeout, kTimeout}}, x, apply)) {
+    exchanges.Start({sequence, {kTimeout, kTimeout}}, x, apply);
+    for (const ServerOutcome& outcome : exchanges.Wait()) {
       if (!outcome.status.ok()) return outcome.status;
     }
   }

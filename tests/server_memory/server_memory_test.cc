@@ -136,8 +136,8 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   options.recreate = [](size_t, absl::Time) { return absl::FailedPreconditionError("the server has lost the center"); };
   ExchangeClient exchanges(std::move(options));
   for (uint64_t sequence = 1; sequence <= kExchanges; ++sequence) {
-    for (const ServerOutcome& outcome :
-         exchanges.Exchange({sequence, {kPatience, kPatience}}, job.vector, [](const BlockAnswer&) {})) {
+    exchanges.Start({sequence, {kPatience, kPatience}}, job.vector, [](const BlockAnswer&) {});
+    for (const ServerOutcome& outcome : exchanges.Wait()) {
       if (!outcome.status.ok()) return outcome.status;
     }
   }

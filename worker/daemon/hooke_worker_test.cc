@@ -20,7 +20,7 @@
 #include "worker/cores/machine_cores.h"
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/launch/launch_command.h"
-#include "worker/launch/process_tree.h"
+#include "worker/launch/lives.h"
 
 namespace hooke {
 namespace {

@@ -22,7 +22,7 @@
 #include "worker/daemon/fake_coordinator.h"
 #include "worker/daemon/flags.h"
 #include "worker/launch/find_program.h"
-#include "worker/launch/process_tree.h"
+#include "worker/launch/lives.h"
 
 namespace hooke {
 namespace {

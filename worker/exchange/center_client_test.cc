@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "worker/exchange/exchange_client.h"
 #include "worker/exchange/exchange_fixture.h"
+#include "worker/exchange/run_exchange.h"
 
 namespace hooke {
 namespace {
@@ -29,9 +30,9 @@ TEST_F(ExchangeTest, AttachCreatesThenResumes) {
   EXPECT_EQ(Center(), initial);
 
   std::vector<float> group = Ramp(2, 0);
-  ExpectAllOk(Client()->Exchange(Call(48), group, Into(group)));
+  ExpectAllOk(RunExchange(*Client(), Call(48), group, Into(group)));
   servers_[0]->SetReachable(false);
-  EXPECT_EQ(Client()->Exchange(Call(64, absl::Milliseconds(50)), group, Into(group))[0].status.code(),
+  EXPECT_EQ(RunExchange(*Client(), Call(64, absl::Milliseconds(50)), group, Into(group))[0].status.code(),
             absl::StatusCode::kDeadlineExceeded);
   servers_[0]->SetReachable(true);
   attached = center_->Attach(Ramp(9, 9), SteadyTime() + absl::Seconds(10));
@@ -49,7 +50,7 @@ TEST_F(ExchangeTest, AttachGoesOnInALaterGeneration) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   const auto old_client = Client();
-  ExpectAllOk(old_client->Exchange(Call(48), group, Into(group)));
+  ExpectAllOk(RunExchange(*old_client, Call(48), group, Into(group)));
   CenterOptions later;
   later.sender = sender_;
   later.sender.set_incarnation(5);
@@ -65,14 +66,14 @@ TEST_F(ExchangeTest, AttachGoesOnInALaterGeneration) {
   ASSERT_TRUE(attached.ok()) << attached.status();
   EXPECT_EQ(attached->last_sequence, 50u);
   EXPECT_EQ(Center(), Ramp(2, 0));
-  for (const ServerOutcome& outcome : old_client->Exchange(Call(49), group, Into(group))) {
+  for (const ServerOutcome& outcome : RunExchange(*old_client, Call(49), group, Into(group))) {
     EXPECT_EQ(outcome.status.code(), absl::StatusCode::kAborted) << outcome.status;
   }
   EXPECT_EQ(center_->Attach(group, SteadyTime() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
   EXPECT_EQ(center_->Pace(1, SteadyTime() + absl::Seconds(10)).status().code(), absl::StatusCode::kAborted);
   sender_.set_incarnation(5);
   group = Ramp(4, 0);
-  ExpectAllOk(Client()->Exchange(Call(51), group, Into(group)));
+  ExpectAllOk(RunExchange(*Client(), Call(51), group, Into(group)));
   EXPECT_EQ(Center(), Ramp(3, 0)) << "half of the distance from 2 to 4";
 }
 

@@ -18,6 +18,7 @@
 #include "worker/exchange/exchange_client.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/restartable_server_test.h"
+#include "worker/exchange/run_exchange.h"
 
 namespace hooke {
 namespace {
@@ -121,7 +122,7 @@ class Groups {
     const AnswerSink keep = [&answer](const BlockAnswer& block) {
       std::copy(block.values.begin(), block.values.end(), answer.begin() + static_cast<std::ptrdiff_t>(block.first));
     };
-    return client.Exchange({sequence, {kPatience, kPatience}}, sent, keep)[0].status;
+    return RunExchange(client, {sequence, {kPatience, kPatience}}, sent, keep)[0].status;
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "worker/exchange/exchange_client.h"
 #include "worker/exchange/exchange_fixture.h"
+#include "worker/exchange/run_exchange.h"
 #include "worker/report/want_of_server.h"
 
 namespace hooke {
@@ -26,7 +27,7 @@ TEST_F(ExchangeTest, OneServerGone) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[1]->SetReachable(false);
-  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Seconds(1)), group, Into(group));
+  std::vector<ServerOutcome> outcomes = RunExchange(*client, Call(1, absl::Seconds(1)), group, Into(group));
   EXPECT_TRUE(outcomes[0].status.ok());
   EXPECT_EQ(outcomes[1].status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(outcomes[1].status.message()), HasSubstr("second:2"));
@@ -35,7 +36,7 @@ TEST_F(ExchangeTest, OneServerGone) {
   EXPECT_EQ(group.back(), 5.0f);
 
   servers_[1]->SetReachable(true);
-  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(2), group, Into(group)));
   EXPECT_LT(group.back(), 5.0f);
 }
 
@@ -44,11 +45,11 @@ TEST_F(ExchangeTest, RecreatesALostShard) {
   Attach(Ramp(1, 0));
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
-  ExpectAllOk(client->Exchange(Call(1), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(1), group, Into(group)));
   recreate_from_ = group;
   servers_[0]->Forget();
   EXPECT_TRUE(servers_[0]->center().empty());
-  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(2), group, Into(group)));
   EXPECT_EQ(servers_[0]->center().front(), 4.0f);  // This is the group's own value, so the exchange changes nothing.
   EXPECT_EQ(group.front(), 4.0f);
 }
@@ -60,12 +61,12 @@ TEST_F(ExchangeTest, RecreatesInTheFullTimeout) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetReachable(false);
-  EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
+  EXPECT_FALSE(RunExchange(*client, Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
   recreate_from_ = group;
   servers_[0]->Forget();
   servers_[0]->MakeWait(100);
   servers_[0]->SetReachable(true);
-  ExpectAllOk(client->Exchange({2, {absl::Seconds(30), absl::Milliseconds(200)}}, group, Into(group)));
+  ExpectAllOk(RunExchange(*client, {2, {absl::Seconds(30), absl::Milliseconds(200)}}, group, Into(group)));
 }
 
 // A machine's clock that is set back does not prolong the wait for a silent server.
@@ -79,7 +80,7 @@ TEST_F(ExchangeTest, AClockThatIsSetBackChangesNoDeadline) {
     StepWallClock(-absl::Hours(1));
   });
   const absl::Time begun = SteadyTime();
-  const absl::Status status = client->Exchange(Call(1, absl::Milliseconds(300)), group, Into(group))[0].status;
+  const absl::Status status = RunExchange(*client, Call(1, absl::Milliseconds(300)), group, Into(group))[0].status;
   EXPECT_LT(SteadyTime() - begun, absl::Seconds(20));
   setter.join();
   StepWallClock(absl::Hours(1));
@@ -94,13 +95,13 @@ TEST_F(ExchangeTest, StoppedServer) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    std::vector<ServerOutcome> outcomes = client->Exchange(Call(sequence, absl::Seconds(1)), group, Into(group));
+    std::vector<ServerOutcome> outcomes = RunExchange(*client, Call(sequence, absl::Seconds(1)), group, Into(group));
     EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_TRUE(outcomes[1].status.ok()) << outcomes[1].status;
   }
   EXPECT_EQ(group.front(), 5.0f);
   servers_[0]->SetAnswering(true);
-  ExpectAllOk(client->Exchange(Call(4), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(4), group, Into(group)));
   EXPECT_LT(group.front(), 5.0f);
 }
 
@@ -111,7 +112,7 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   uint64_t sequence = 0;
-  ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(++sequence), group, Into(group)));
   for (const bool killed : {false, true}) {
     if (killed) {
       servers_[0]->SetReachable(false);
@@ -121,14 +122,14 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
     ExchangeCall call = Call(++sequence, absl::Milliseconds(100));
     // With a refused connection, the exchange ends long before that.
     if (killed) call.patience.silence = absl::Hours(1);
-    EXPECT_FALSE(client->Exchange(call, group, Into(group))[0].status.ok());
+    EXPECT_FALSE(RunExchange(*client, call, group, Into(group))[0].status.ok());
     EXPECT_TRUE(client->Skips("first:1"));
     EXPECT_FALSE(client->Skips("second:2"));
     const int streams = servers_[0]->streams();
     for (int i = 0; i < 100; ++i) {
       call = Call(++sequence, absl::Hours(1));
       call.patience.skips_absent = true;
-      const std::vector<ServerOutcome> outcomes = client->Exchange(call, group, Into(group));
+      const std::vector<ServerOutcome> outcomes = RunExchange(*client, call, group, Into(group));
       EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
       EXPECT_EQ(WantedServer(outcomes[0].status), "first:1");
       EXPECT_TRUE(outcomes[1].status.ok()) << outcomes[1].status;
@@ -139,7 +140,7 @@ TEST_F(ExchangeTest, AnAbsentServerIsWaitedForOnce) {
     AwaitBack(*client);
     call = Call(++sequence);
     call.patience.skips_absent = true;
-    ExpectAllOk(client->Exchange(call, group, Into(group)));
+    ExpectAllOk(RunExchange(*client, call, group, Into(group)));
   }
 }
 
@@ -158,16 +159,16 @@ TEST_F(ExchangeTest, AServerThatWaitsForAQuorumIsNotAway) {
   };
   const absl::Time start = SteadyTime();
   for (int i = 0; i < 10; ++i) {
-    EXPECT_FALSE(client->Exchange(call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
+    EXPECT_FALSE(RunExchange(*client, call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
     AwaitBack(*client);
   }
   EXPECT_LT(SteadyTime() - start, absl::Seconds(10)) << "the pauses between tries have grown";
   servers_[0]->SetWaitingForGroups(false);
-  ExpectAllOk(client->Exchange(call(absl::Seconds(30)), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, call(absl::Seconds(30)), group, Into(group)));
   EXPECT_EQ(absences_, 0);
 
   servers_[0]->SetAnswering(false);
-  EXPECT_FALSE(client->Exchange(call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
+  EXPECT_FALSE(RunExchange(*client, call(absl::Milliseconds(20)), group, Into(group))[0].status.ok());
   const absl::Time end = SteadyTime() + absl::Seconds(20);
   while (absences_ == 0 && SteadyTime() < end) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_EQ(absences_, 1) << "a server that answers nothing is away under such a rule, too";
@@ -197,11 +198,11 @@ TEST_F(ExchangeTest, ASetbackOutlivesAFailedQuestion) {
   std::vector<float> group = Ramp(5, 0);
   EXPECT_TRUE(calls_[0]->Save(SaveOf(sender_), absl::InfiniteFuture()).ok());
   for (uint64_t sequence = 1; sequence <= 5; ++sequence) {
-    ExpectAllOk(client->Exchange(Call(sequence), group, Into(group)));
+    ExpectAllOk(RunExchange(*client, Call(sequence), group, Into(group)));
   }
   servers_[0]->FailQuestions(1);
   servers_[0]->Restart();
-  ExpectAllOk(client->Exchange(Call(6), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(6), group, Into(group)));
   AwaitSetbacks(1);
   EXPECT_THAT(Setbacks()[0], HasSubstr("went back by 5 exchanges"));
 }
@@ -212,9 +213,9 @@ TEST_F(ExchangeTest, TheLastExchangeSkipsNobody) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetReachable(false);
-  EXPECT_FALSE(client->Exchange(Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
+  EXPECT_FALSE(RunExchange(*client, Call(1, absl::Milliseconds(100)), group, Into(group))[0].status.ok());
   servers_[0]->SetReachable(true);
-  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(2), group, Into(group)));
 }
 
 // A server that restarts from its snapshot tells which exchanges the snapshot has. The group reports once which
@@ -225,7 +226,7 @@ TEST_F(ExchangeTest, ASnapshotTakesExchangesBack) {
   std::vector<float> group = Ramp(5, 0);
   uint64_t sequence = 0;
   const auto exchange = [&](int times) {
-    for (int i = 0; i < times; ++i) ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
+    for (int i = 0; i < times; ++i) ExpectAllOk(RunExchange(*client, Call(++sequence), group, Into(group)));
   };
   exchange(3);
   EXPECT_TRUE(calls_[0]->Save(SaveOf(sender_), absl::InfiniteFuture()).ok());
@@ -247,7 +248,7 @@ TEST_F(ExchangeTest, SaysWhichTimeHasPassed) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   ExchangeCall call = Call(1, absl::Milliseconds(100));
-  EXPECT_THAT(std::string(client->Exchange(call, group, Into(group))[0].status.message()),
+  EXPECT_THAT(std::string(RunExchange(*client, call, group, Into(group))[0].status.message()),
               testing::HasSubstr("server first:1 did not answer within 100ms"));
   call = Call(2, absl::Seconds(10));
   call.patience.first = absl::Seconds(10);

@@ -58,12 +58,6 @@ bool ExchangeClient::Skips(absl::string_view address) const {
                      [address](const auto& exchange) { return exchange->address() == address && exchange->Skips(); });
 }
 
-std::vector<ServerOutcome> ExchangeClient::Exchange(const ExchangeCall& call, absl::Span<const float> sent,
-                                                    const AnswerSink& sink) {
-  Start(call, sent, sink);
-  return Wait();
-}
-
 void ExchangeClient::Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink) {
   for (auto& exchange : exchanges_) {
     if (exchange->BlocksOf(call).empty()) continue;

@@ -62,15 +62,13 @@ class ExchangeClient {
   // Whether exchanges skip any server now.
   bool SkipsSome() const;
 
-  // Runs one exchange of the slice, or of the call's fragment of it. Each server that answers in time applies every
-  // block exactly once, and `sink` gets the answers (see ServerExchange). `sent` is the whole vector; only the slice is
-  // read. Returns at the latest when the call's patience is over. There is one outcome, in the servers' order, for each
-  // server that has blocks to exchange.
-  std::vector<ServerOutcome> Exchange(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
-
-  // Start and Wait do together what Exchange does, and the group can do something else in between. Start returns at
-  // once. Wait returns at the latest when the call's patience is over; `sent` and everything that `sink` uses must live
-  // until then.
+  // Start and Wait run one exchange of the slice, or of the call's fragment of it. The group can do something else in
+  // between. Each server that answers in time applies every block exactly once, and `sink` gets the answers (see
+  // ServerExchange). `sent` is the whole vector; only the slice is read.
+  //
+  // Start returns at once. Wait returns at the latest when the call's patience is over; `sent` and everything that
+  // `sink` uses must live until then. There is one outcome, in the servers' order, for each server that has blocks to
+  // exchange.
   void Start(const ExchangeCall& call, absl::Span<const float> sent, const AnswerSink& sink);
   std::vector<ServerOutcome> Wait();
 

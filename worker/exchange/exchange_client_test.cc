@@ -18,6 +18,7 @@
 #include "proto/job.pb.h"
 #include "worker/exchange/exchange_fixture.h"
 #include "worker/exchange/in_memory_server.h"
+#include "worker/exchange/run_exchange.h"
 
 namespace hooke {
 namespace {
@@ -33,7 +34,7 @@ TEST_F(ExchangeTest, ExactNumbers) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = x;
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    ExpectAllOk(client->Exchange(Call(sequence), group, Into(group)));
+    ExpectAllOk(RunExchange(*client, Call(sequence), group, Into(group)));
     ApplyByHand(x, center);
   }
   EXPECT_EQ(group, x);
@@ -53,7 +54,7 @@ TEST_F(ExchangeTest, BrokenStreamsAreExact) {
   uint64_t sequence = 0;
   for (int after : {1, 2, 3, 4, 5, 6}) {  // An exchange has six messages for this server.
     servers_[0]->BreakAfterApplying(after);
-    ExpectAllOk(client->Exchange(Call(++sequence), group, Into(group)));
+    ExpectAllOk(RunExchange(*client, Call(++sequence), group, Into(group)));
     ApplyByHand(x, center);
   }
   EXPECT_EQ(group, x);
@@ -70,14 +71,14 @@ TEST_F(ExchangeTest, LateAnswersAreSettledBeforeTheNextExchange) {
   std::unique_ptr<ExchangeClient> client = Client();
   std::vector<float> group = Ramp(5, 0);
   servers_[0]->SetLosingAnswers(true);
-  std::vector<ServerOutcome> outcomes = client->Exchange(Call(1, absl::Seconds(1)), group, Into(group));
+  std::vector<ServerOutcome> outcomes = RunExchange(*client, Call(1, absl::Seconds(1)), group, Into(group));
   EXPECT_FALSE(outcomes[0].status.ok());
   EXPECT_TRUE(outcomes[1].status.ok());
   EXPECT_EQ(group.front(), 5.0f);
   for (float& value : group) value += 8;  // The group trains on.
 
   servers_[0]->SetLosingAnswers(false);
-  ExpectAllOk(client->Exchange(Call(2), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(2), group, Into(group)));
   // The numbers for a value of the first window: the late answer moves x = 13 by -1. Then x = 12 is exchanged with c =
   // 2.
   EXPECT_EQ(group.front(), 12 - (12 - 2) * 0.25f);
@@ -101,14 +102,14 @@ TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
     ElasticExchange(kAlpha, rounded, absl::MakeSpan(center), absl::MakeSpan(answer));
     return answer;
   };
-  ExpectAllOk(client->Exchange(Call(1), group, Into(group)));
+  ExpectAllOk(RunExchange(*client, Call(1), group, Into(group)));
   std::vector<float> x = first;
   ApplyElasticAnswer(by_hand(first), absl::MakeSpan(x));
   EXPECT_EQ(group, x);
   EXPECT_GE(servers_[0]->repeated(), 4);
 
   for (const auto& server : servers_) server->SetLosingAnswers(true);
-  client->Exchange(Call(2, absl::Milliseconds(200)), group, Into(group));
+  RunExchange(*client, Call(2, absl::Milliseconds(200)), group, Into(group));
   const std::vector<float> second = group;
   for (float& value : group) value += 8;
   for (const auto& server : servers_) server->SetLosingAnswers(false);
@@ -120,7 +121,7 @@ TEST_F(ExchangeTest, CompressedBlocksAreSentAgainAsTheyWere) {
     absl::MutexLock lock(&mutex);
     late += std::equal(answer.sent.begin(), answer.sent.end(), rounded.begin() + answer.first) ? 1 : 0;
   };
-  ExpectAllOk(client->Exchange(Call(3), group, check));
+  ExpectAllOk(RunExchange(*client, Call(3), group, check));
   EXPECT_GT(late, 0u);  // A window of blocks on each server was written by the deadline.
 }
 
@@ -130,7 +131,7 @@ TEST_F(ExchangeTest, CompressedValuesAreFinite) {
   std::unique_ptr<ExchangeClient> client = Client({Compression::kFloat16, 0});
   std::vector<float> group = Ramp(5, 0);
   group[kBlockValues + 3] = std::numeric_limits<float>::infinity();
-  const std::vector<ServerOutcome> outcomes = client->Exchange(Call(1), group, Into(group));
+  const std::vector<ServerOutcome> outcomes = RunExchange(*client, Call(1), group, Into(group));
   EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(outcomes[0].status.message()),
               HasSubstr("from value 0 on, what cannot be sent: value 16387 is inf; only finite values can be encoded"));
@@ -145,7 +146,7 @@ TEST_F(ExchangeTest, FinalErrorsEndAtOnce) {
                                     absl::InvalidArgumentError("not finite")}) {
     servers_[0]->SetError(error);
     std::unique_ptr<ExchangeClient> client = Client();
-    std::vector<ServerOutcome> outcomes = client->Exchange(Call(1), group, Into(group));
+    std::vector<ServerOutcome> outcomes = RunExchange(*client, Call(1), group, Into(group));
     EXPECT_EQ(outcomes[0].status.code(), error.code());
     EXPECT_TRUE(IsFatalExchangeError(outcomes[0].status));
   }
@@ -167,7 +168,8 @@ TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
     options.servers = {calls_[0].get(), calls_[1].get()};
     ExchangeClient client(std::move(options));
     covered += client.slice().size();
-    for (const ServerOutcome& outcome : client.Exchange(Call(1), group, Into(group))) EXPECT_TRUE(outcome.status.ok());
+    for (const ServerOutcome& outcome : RunExchange(client, Call(1), group, Into(group)))
+      EXPECT_TRUE(outcome.status.ok());
   }
   ApplyByHand(x, center);
   EXPECT_EQ(covered, kValues);
@@ -179,7 +181,7 @@ TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
 TEST_F(ExchangeTest, DestroyedWhileIdle) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
-  ExpectAllOk(Client()->Exchange(Call(1), group, Into(group)));
+  ExpectAllOk(RunExchange(*Client(), Call(1), group, Into(group)));
 }
 
 // A group with one server and a slice so small that Start writes the message itself.
@@ -207,7 +209,7 @@ class SmallExchangeTest : public ::testing::Test {
   }
 
   absl::Status Exchange(uint64_t sequence, absl::Duration timeout = absl::Seconds(30)) {
-    return client_->Exchange(Call(sequence, timeout), group_, Into(group_))[0].status;
+    return RunExchange(*client_, Call(sequence, timeout), group_, Into(group_))[0].status;
   }
 
   InMemoryServer server_{"only:1"};

@@ -16,6 +16,7 @@
 #include "worker/exchange/exchange_client.h"
 #include "worker/exchange/grpc_server_calls.h"
 #include "worker/exchange/restartable_server_test.h"
+#include "worker/exchange/run_exchange.h"
 
 namespace hooke {
 namespace {
@@ -160,7 +161,7 @@ TEST_P(RealServerTest, ExactNumbers) {
   auto clients = Clients(1);
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
     for (auto& client : clients) {
-      for (const ServerOutcome& outcome : client->Exchange(Call(sequence), group, Into(group))) {
+      for (const ServerOutcome& outcome : RunExchange(*client, Call(sequence), group, Into(group))) {
         ASSERT_TRUE(outcome.status.ok()) << outcome.status;
       }
     }
@@ -180,15 +181,15 @@ TEST_P(RealServerTest, StoppedAndStartedAgain) {
   std::vector<float> group = Ramp(5, 0);
   auto clients = Clients(1);
   ExchangeClient& second = *clients[1];  // The second rank's slice lies on the second server.
-  ASSERT_TRUE(second.Exchange(Call(1), group, Into(group))[0].status.ok());
+  ASSERT_TRUE(RunExchange(second, Call(1), group, Into(group))[0].status.ok());
   EXPECT_EQ(group.back(), 4.0f);
   servers_[1].Stop();
-  std::vector<ServerOutcome> outcomes = second.Exchange(Call(2, absl::Milliseconds(300)), group, Into(group));
+  std::vector<ServerOutcome> outcomes = RunExchange(second, Call(2, absl::Milliseconds(300)), group, Into(group));
   EXPECT_EQ(outcomes[0].status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(outcomes[0].status.message()), HasSubstr(servers_[1].address()));
   EXPECT_EQ(group.back(), 4.0f);
   servers_[1].Start();
-  outcomes = second.Exchange(Call(3), group, Into(group));
+  outcomes = RunExchange(second, Call(3), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
 }
@@ -201,7 +202,7 @@ TEST_P(RealServerTest, ALaterGeneration) {
   std::vector<float> old_group = Ramp(5, 0);
   auto old_clients = Clients(1);
   for (auto& client : old_clients) {
-    for (const ServerOutcome& outcome : client->Exchange(Call(1), old_group, Into(old_group))) {
+    for (const ServerOutcome& outcome : RunExchange(*client, Call(1), old_group, Into(old_group))) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     }
   }
@@ -216,7 +217,7 @@ TEST_P(RealServerTest, ALaterGeneration) {
   EXPECT_EQ(attached->last_sequence, 40u);
   EXPECT_EQ(Center(), Ramp(2, 0));
   for (auto& client : old_clients) {
-    for (const ServerOutcome& outcome : client->Exchange(Call(2), old_group, Into(old_group))) {
+    for (const ServerOutcome& outcome : RunExchange(*client, Call(2), old_group, Into(old_group))) {
       EXPECT_EQ(outcome.status.code(), absl::StatusCode::kAborted) << outcome.status;
       EXPECT_THAT(std::string(outcome.status.message()), HasSubstr("a generation that is over"));
     }
@@ -224,7 +225,7 @@ TEST_P(RealServerTest, ALaterGeneration) {
   EXPECT_EQ(MakeCenter(2)->Attach(old_group, SteadyTime() + kPatience).status().code(), absl::StatusCode::kAborted);
   RestartAll();
   for (auto& client : Clients(5)) {
-    for (const ServerOutcome& outcome : client->Exchange(Call(41), group, Into(group))) {
+    for (const ServerOutcome& outcome : RunExchange(*client, Call(41), group, Into(group))) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     }
   }
@@ -242,10 +243,10 @@ TEST_P(RealServerTest, ASnapshotOlderThanTheGroupsStart) {
   auto clients = Clients(2);
   servers_[1].Stop();
   servers_[1].Start();
-  const std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(1), group, Into(group));
+  const std::vector<ServerOutcome> outcomes = RunExchange(*clients[1], Call(1), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(group.back() + Center().back(), 6.0f);
-  EXPECT_EQ(Clients(1)[1]->Exchange(Call(2), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(RunExchange(*Clients(1)[1], Call(2), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
 }
 
 // A server that restarts with an empty disk gets its shard from the group, in the middle of the exchange.
@@ -253,12 +254,12 @@ TEST_P(RealServerTest, LostDisk) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   auto clients = Clients(1);
-  ASSERT_TRUE(clients[1]->Exchange(Call(1), group, Into(group))[0].status.ok());
+  ASSERT_TRUE(RunExchange(*clients[1], Call(1), group, Into(group))[0].status.ok());
   servers_[1].Stop();
   servers_[1].LoseDisk();
   recreate_from_ = group;
   servers_[1].Start();
-  std::vector<ServerOutcome> outcomes = clients[1]->Exchange(Call(2), group, Into(group));
+  std::vector<ServerOutcome> outcomes = RunExchange(*clients[1], Call(2), group, Into(group));
   ASSERT_TRUE(outcomes[0].status.ok()) << outcomes[0].status;
   EXPECT_EQ(Center().back(), 4.0f);
 }
@@ -268,7 +269,7 @@ TEST_P(RealServerTest, SavesAnExchange) {
   Attach(Ramp(1, 0));
   std::vector<float> group = Ramp(5, 0);
   for (auto& client : Clients(1)) {
-    for (const ServerOutcome& outcome : client->Exchange(Call(7), group, Into(group))) {
+    for (const ServerOutcome& outcome : RunExchange(*client, Call(7), group, Into(group))) {
       ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     }
   }
@@ -310,11 +311,11 @@ TEST_P(RealServerTest, FinalErrors) {
   EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
 
   ASSERT_TRUE(MakeCenter(2)->Attach(group, SteadyTime() + kPatience).ok());
-  EXPECT_EQ(Clients(1)[0]->Exchange(Call(1), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(RunExchange(*Clients(1)[0], Call(1), group, Into(group))[0].status.code(), absl::StatusCode::kAborted);
 
   servers_[0].Seal("job-1");
   servers_[1].Seal("job-1");
-  EXPECT_EQ(Clients(2)[0]->Exchange(Call(1), group, Into(group))[0].status.code(),
+  EXPECT_EQ(RunExchange(*Clients(2)[0], Call(1), group, Into(group))[0].status.code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Center(), Ramp(1, 0));  // A sealed center can still be read.
 }
@@ -346,7 +347,7 @@ TEST_P(RealServerTest, GroupsOfAQuorumMeetAtOnce) {
     for (uint64_t sequence = 1; met < 2 && SteadyTime() < give_up; ++sequence) {
       ExchangeCall call = Call(sequence, absl::Milliseconds(200));
       call.patience.skips_absent = call.patience.awaits_quorum = true;
-      const auto outcomes = client.Exchange(call, sent, [](const BlockAnswer&) {});
+      const auto outcomes = RunExchange(client, call, sent, [](const BlockAnswer&) {});
       const bool ok = outcomes[0].status.ok() && outcomes[1].status.ok();
       if (ok && !std::exchange(complete, true)) ++met;
       if (group == 0) ++tries;

@@ -34,11 +34,10 @@ class ServerPresence {
   bool skipped() const { return missed_since_.has_value() && !back_; }
   // Whether the last exchange that tried the server failed.
   bool suspect() const { return missed_since_.has_value(); }
-  // The start of the first exchange that the server has missed since it went away; nullopt while it is with us.
-  std::optional<absl::Time> missed_since() const { return missed_since_; }
-  // The time from which users are told that the server is absent. It is missed_since(), except in two cases, where it
-  // is nullopt. One is a server that waits for other groups. The other is an absent server that has answered a Locate
-  // call. A server that answers a Locate call and then fails an exchange stays absent until it answers an exchange.
+  // The time from which users are told that the server is absent; nullopt while it is with us. It is the start of the
+  // first exchange that the server has missed since it went away. In two more cases it is nullopt. One is a server that
+  // waits for other groups. The other is an absent server that has answered a Locate call. A server that answers a
+  // Locate call and then fails an exchange stays absent until it answers an exchange.
   std::optional<absl::Time> absent_since() const;
 
   // Records an exchange that tried the server: it began at `began` and ended at `now`.
@@ -50,10 +49,10 @@ class ServerPresence {
   void Asked(bool answered, absl::Time now);
 
  private:
-  std::optional<absl::Time> missed_since_;
-  bool back_ = false;        // It has answered a Locate call since the last exchange that tried it.
-  bool may_wait_ = false;    // The last exchange that tried it ended as kMayWait.
-  bool silenced_ = false;    // The last Locate call had no answer.
+  std::optional<absl::Time> missed_since_;  // Start of the first exchange missed since it went away.
+  bool back_ = false;                       // It has answered a Locate call since the last exchange that tried it.
+  bool may_wait_ = false;                   // The last exchange that tried it ended as kMayWait.
+  bool silenced_ = false;                   // The last Locate call had no answer.
   bool unreliable_ = false;  // An exchange has failed although the server had answered a Locate call before.
   uint32_t silent_ = 0;      // How many exchanges in a row ended as kSilent.
   absl::Time next_question_ = absl::InfiniteFuture();

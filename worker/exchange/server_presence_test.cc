@@ -121,14 +121,15 @@ TEST(ServerPresence, IsAbsentUntilItKeepsItsPromise) {
 
 TEST(ServerPresence, SaysSinceWhen) {
   ServerPresence presence;
-  EXPECT_EQ(presence.missed_since(), std::nullopt);
+  EXPECT_EQ(presence.absent_since(), std::nullopt);
   presence.Ended(ExchangeEnd::kSilent, At(1), At(6));
+  EXPECT_EQ(presence.absent_since(), At(1));
   presence.Asked(true, At(7));
   EXPECT_TRUE(presence.suspect());
   presence.Ended(ExchangeEnd::kSilent, At(8), At(9));
-  EXPECT_EQ(presence.missed_since(), At(1));
+  EXPECT_EQ(presence.absent_since(), At(1));
   presence.Ended(ExchangeEnd::kComplete, At(10), At(11));
-  EXPECT_EQ(presence.missed_since(), std::nullopt);
+  EXPECT_EQ(presence.absent_since(), std::nullopt);
   EXPECT_FALSE(presence.suspect());
   for (int i = 0; i < 100; ++i) presence.Ended(ExchangeEnd::kSilent, At(20), At(21));
   EXPECT_EQ(presence.next_question(), At(21 + 16));

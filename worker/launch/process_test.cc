@@ -15,6 +15,7 @@
 #include "clocks/steady_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "worker/launch/lives.h"
 #include "worker/launch/process_tree.h"
 
 namespace hooke {

@@ -52,11 +52,6 @@ void SignalProcess(const ProcessStat& process, int signal) {
 
 }  // namespace
 
-bool Lives(pid_t pid) {
-  const std::optional<ProcessStat> stat = ReadProcessStat(pid);
-  return stat.has_value() && !IsDead(*stat);
-}
-
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const std::string text = ReadProcFile(pid, "stat").value_or("");
   // The file is "pid (name) state ppid ...". The name may hold any character, also ')'.

@@ -30,9 +30,6 @@ struct ProcessStat {
 // Returns the state of a process; nullopt if it is gone.
 std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
-// True if the process is neither gone nor dead.
-bool Lives(pid_t pid);
-
 class ProcessTree {
  public:
   // `root` is a child of this process that has not been reaped. `mark` is a unique "NAME=value" in the environment with

@@ -52,10 +52,10 @@ class Job {
 
   absl::Status Exchange(absl::Span<float> x) {
     const ExchangeCall call = {++sequence_, {options_.timeout, options_.timeout}};
-    const auto outcomes = client_->Exchange(call, x, [x](const BlockAnswer& answer) {
+    client_->Start(call, x, [x](const BlockAnswer& answer) {
       ApplyElasticAnswer(answer.values, x.subspan(answer.first, answer.values.size()));
     });
-    for (const ServerOutcome& outcome : outcomes) {
+    for (const ServerOutcome& outcome : client_->Wait()) {
       if (!outcome.status.ok()) return outcome.status;
     }
     return absl::OkStatus();

@@ -82,11 +82,10 @@ class WideGroup {
 
  private:
   absl::Status Exchange() {
-    const auto outcomes = client_->Exchange(
-        {++sequence_, {options_.timeout, options_.timeout}}, values_, [this](const BlockAnswer& answer) {
-          ApplyElasticAnswer(answer.values, absl::MakeSpan(values_).subspan(answer.first, answer.values.size()));
-        });
-    for (const ServerOutcome& outcome : outcomes) {
+    client_->Start({++sequence_, {options_.timeout, options_.timeout}}, values_, [this](const BlockAnswer& answer) {
+      ApplyElasticAnswer(answer.values, absl::MakeSpan(values_).subspan(answer.first, answer.values.size()));
+    });
+    for (const ServerOutcome& outcome : client_->Wait()) {
       if (!outcome.status.ok()) return outcome.status;
     }
     return absl::OkStatus();
