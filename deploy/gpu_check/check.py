@@ -22,13 +22,15 @@ import tempfile
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from report import FAILED, PASSED, Found, Report, failed, skipped
+from report import FAILED, PASSED, SKIPPED, Found, Report, failed, skipped
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Libraries of which the machine's own are taken, if it has them.
 MACHINES_OWN = {"libcrypto.so.3", "libssl.so.3", "libz.so.1"}
 RATIO_MIN = 0.98  # Of a script's speed with Hooke to that without.
-RATIO_WITH_EXCHANGE_MIN = 0.95  # Of a job's speed with an exchange each 16 steps to that without.
+TORCH_SECONDS = 240  # A dozen groups start, whose processes import torch.
+SCRIPT_SECONDS = 60
+JOB_SECONDS = 75
 
 
 class Ended(NamedTuple):
@@ -53,6 +55,7 @@ class Check:
         self.folder, self.scratch, self._log = folder, scratch, log
         self._ends = time.monotonic() + seconds
         self.environment = environment_of(folder, scratch)
+        self.last_output = ""  # Of the program that ran last.
 
     def left(self) -> float:
         return self._ends - time.monotonic()
@@ -73,6 +76,7 @@ class Check:
                 end_session(process)
             output.seek(0)
             text = output.read()
+        self.last_output = text
         with self._log.open("a") as log:
             log.write(f"$ {' '.join(command)}\n{text}\n[exit status {status}]\n\n")
         return Ended(status, text)
@@ -114,12 +118,13 @@ def environment_of(folder: pathlib.Path, scratch: pathlib.Path) -> Dict[str, str
         "LD_LIBRARY_PATH": ":".join([*before, str(libraries), *nccl_folders()]),
         "PATH": f"{folder / 'bin'}:{os.environ.get('PATH', '/usr/bin:/bin')}",
         "PYTHONPATH": str(folder / "tree/python"),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "HOOKE_LIBRARY": str(folder / "bin/libhooke.so"),
         "OPAL_PREFIX": str(folder),
         "OPAL_PKGDATADIR": str(folder / "share/openmpi"),
         "OMPI_MCA_mca_base_component_path": str(folder / "plugins/openmpi3"),
         "PMIX_MCA_mca_base_component_path": str(folder / "plugins/pmix"),
+        # Copies from another process's memory are not allowed everywhere, and the library does not try them out.
+        "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
@@ -133,7 +138,8 @@ def nccl_folders() -> List[str]:
 def why_no_device(check: Check) -> str:
     """Why torch cannot use a GPU here; "" if it can."""
     program = "import torch; print('torch', torch.__version__, 'finds', torch.cuda.device_count(), 'CUDA devices')"
-    ended = check.run([sys.executable, "-c", program], 120)
+    # The first import of torch on a machine reads gigabytes.
+    ended = check.run([sys.executable, "-c", program], 240)
     if ended.status != 0:
         return f"{sys.executable} has no torch ({ended.lines()[-1]}); run check.py with a Python that has it"
     return "" if not re.search(r"finds 0 CUDA", ended.output) else ended.lines()[-1]
@@ -184,12 +190,12 @@ def groups(check: Check, around: Sequence[str] = (), only: str = "*", seconds: f
 
 
 def torch_scripts(check: Check) -> Found:
-    ended = check.run([sys.executable, check.source("python/tests/torch_cuda_test.py"), *check.mpirun()], 150)
+    ended = check.run([sys.executable, check.source("python/tests/torch_cuda_test.py"), *check.mpirun()], TORCH_SECONDS)
     ran = re.search(r"^Ran (\d+) tests? in", ended.output, re.MULTILINE)
     if ended.status == 0 and ended.lines()[-1].startswith("skipped: "):
         return skipped(ended.lines()[-1][len("skipped: ") :])
     if ended.status != 0 or not ran:
-        return failed(ended.why(150))
+        return failed(ended.why(TORCH_SECONDS))
     return Found(PASSED, "", (("tests passed", ran[1]),))
 
 
@@ -198,8 +204,8 @@ def speed_of(ended: Ended) -> Optional[float]:
     return float(found[1]) if found and ended.status == 0 else None
 
 
-def in_turn(check: Check, runs: Dict[str, Callable[[], Ended]], least: float, what: str, seconds: float) -> Found:
-    """Runs two programs in turn, twice each, and compares the second's speed with the first's."""
+def in_turn(check: Check, runs: Dict[str, Callable[[], Ended]], least: Optional[float], what: str, seconds: float = SCRIPT_SECONDS) -> Found:
+    """Runs two programs in turn, twice each, and compares the second's speed with the first's. Without a least ratio, it only tells the ratio."""
     (plain, run_plain), (other, run_other) = runs.items()
     speeds: Dict[str, List[float]] = {plain: [], other: []}
     for name, run in ((plain, run_plain), (other, run_other), (other, run_other), (plain, run_plain)):
@@ -210,41 +216,41 @@ def in_turn(check: Check, runs: Dict[str, Callable[[], Ended]], least: float, wh
         speeds[name].append(speed)
     ratio = statistics.mean(speeds[other]) / statistics.mean(speeds[plain])
     figures = [(f"{what} per second, {name}", " and ".join(f"{speed:.0f}" for speed in speeds[name])) for name in speeds]
-    figures.append((f"{other} / {plain}", f"{ratio:.3f}, at least {least} is wanted"))
-    return Found(PASSED if ratio >= least else FAILED, "" if ratio >= least else f"{ratio:.3f} of the speed of {plain}", tuple(figures))
+    wanted = "" if least is None else f", at least {least} is wanted"
+    figures.append((f"{other} / {plain}", f"{ratio:.3f}{wanted}"))
+    if least is not None and ratio < least:
+        return failed(f"{ratio:.3f} of the speed of {plain}", *figures)
+    return Found(PASSED, "", tuple(figures))
 
 
 def script(name: str, what: str, flags: Sequence[str]) -> Callable[[Check], Found]:
     def part(check: Check) -> Found:
         def run(file: str) -> Callable[[], Ended]:
-            return lambda: check.run([sys.executable, check.source(f"python/examples/{file}.py"), *flags], 40)
+            return lambda: check.run([sys.executable, check.source(f"python/examples/{file}.py"), *flags], SCRIPT_SECONDS)
 
-        return in_turn(check, {"plain PyTorch": run(f"{name}_plain"), "with Hooke": run(name)}, RATIO_MIN, what, 40)
+        return in_turn(check, {"plain PyTorch": run(f"{name}_plain"), "with Hooke": run(name)}, RATIO_MIN, what)
 
     return part
 
 
 def job(check: Check) -> Found:
-    """Two groups share the device. Their servers and workers run on this machine."""
+    """First two groups share the device, then one group without exchanges and with them in turn. Servers and workers run on this machine."""
 
-    def run(rule: Sequence[str]) -> Callable[[], Ended]:
-        command = [sys.executable, check.source("python/examples/gpt2.py"), "--batch=4", "--samples=480", "--unmeasured=30"]
+    def run(flags: Sequence[str], sequences: int) -> Ended:
+        command = [sys.executable, check.source("python/examples/gpt2.py"), "--batch=16", f"--samples={sequences}"]
         state = check.scratch / "cluster"
+        shutil.rmtree(state, ignore_errors=True)
+        return check.run([check.program("hooke"), "run", *flags, f"--state-dir={state}", f"--programs-dir={check.folder / 'bin'}", "--", *command], JOB_SECONDS)
 
-        def begin() -> Ended:
-            shutil.rmtree(state, ignore_errors=True)
-            return check.run([check.program("hooke"), "run", *rule, f"--state-dir={state}", f"--programs-dir={check.folder / 'bin'}", "--", *command], 75)
-
-        return begin
-
-    runs = {"one group without servers": run(["--rule=none"]), "one group, elastic each 16 steps": run(["--rule=elastic", "--interval=16"])}
-    found = in_turn(check, runs, RATIO_WITH_EXCHANGE_MIN, "tokens", 75)
-    if found.outcome != PASSED:
-        return found
-    both = run(["--groups=2", "--rule=elastic", "--interval=16"])()
+    both = run(["--groups=2", "--rule=elastic", "--interval=16"], 1600)
     if both.status != 0:
-        return failed(f"two groups: {both.why(75)}", *found.figures)
-    return found._replace(figures=(*found.figures, ("two groups on the device", "trained to their end")))
+        return failed(f"two groups: {both.why(JOB_SECONDS)}")
+    runs = {
+        "one group, no exchange before the last step": lambda: run(["--rule=none"], 1344),
+        "one group, elastic each 16 steps": lambda: run(["--rule=elastic", "--interval=16"], 1344),
+    }
+    found = in_turn(check, runs, None, "tokens", JOB_SECONDS)
+    return found._replace(figures=(("two groups on the device", "trained to their end"), *found.figures))
 
 
 def collectives(check: Check) -> Found:
@@ -265,7 +271,9 @@ def sanitizer(check: Check) -> Found:
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if tool is None:
         return skipped("this machine has no compute-sanitizer, which is a part of the CUDA Toolkit")
-    return groups(check, [tool, "--error-exitcode=9"], "*WithTheHost", 90)
+    found = groups(check, [tool, "--error-exitcode=9"], "*WithTheHost", 90)
+    refused = found.outcome == FAILED and "Device not supported" in check.last_output
+    return skipped("compute-sanitizer does not support this device or its driver") if refused else found
 
 
 class Part(NamedTuple):
@@ -299,6 +307,8 @@ def run_all(check: Check, names: Sequence[str], report: Report) -> None:
             found = skipped("no time was left")
         else:
             found = part.run(check)
+            if found.outcome == FAILED and check.left() < 1:
+                found = Found(SKIPPED, f"the time was over: {found.why}", found.figures)
         report.add(name, part.about, time.monotonic() - began, found)
         why = "" if not found.why or no_device else f": {found.why}"
         print(f"{name}: {found.outcome}{why}", flush=True)
@@ -317,7 +327,7 @@ def names_of(text: str) -> List[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", type=names_of, default=list(PARTS), metavar="PART,...", help=f"the parts to run, of {','.join(PARTS)}")
-    parser.add_argument("--seconds", type=float, default=570, help="end within this time; parts for which none is left are skipped")
+    parser.add_argument("--seconds", type=float, default=540, help="end within this time; parts for which none is left are skipped")
     parser.add_argument("--report", type=pathlib.Path, default=pathlib.Path("gpu-check-report"), metavar="FOLDER", help="where report.md, report.json and log.txt go")
     arguments = parser.parse_args()
     report = Report(arguments.report.resolve())

@@ -21,11 +21,11 @@ sys.path[:0] = [str(HERE), str(TREE / "deploy")]
 import check  # noqa: E402
 import skips  # noqa: E402
 import stage  # noqa: E402
-from report import FAILED, PASSED, Found, Report  # noqa: E402
+from report import FAILED, PASSED, Found, Report, failed  # noqa: E402
 
 PROGRAMS = pathlib.Path("deploy/gpu_check/bin").resolve()
 CARRIED_BYTES_MAX = 60 << 20
-GPT2 = ["--samples=24", "--batch=4", "--width=16", "--tokens=50", "--features=16", "--heads=2", "--layers=1", "--unmeasured=2"]
+GPT2 = ["--samples=24", "--batch=4", "--width=16", "--tokens=50", "--features=16", "--heads=2", "--layers=1", "--unmeasured=1"]
 
 
 class Carried(unittest.TestCase):
@@ -103,18 +103,19 @@ class Decisions(unittest.TestCase):
         (folder / "lib").mkdir(parents=True)
         self.check = check.Check(folder, self.scratch, self.scratch / "log.txt", 100)
 
-    def compare(self, plain, other):
+    def compare(self, plain, other, least=0.98):
         def runs(speeds):
             values = iter(speeds)
             return lambda: check.Ended(0, f"speed: {next(values)} images per second")
 
-        return check.in_turn(self.check, {"plain": runs(plain), "with Hooke": runs(other)}, 0.98, "images", 10)
+        return check.in_turn(self.check, {"plain": runs(plain), "with Hooke": runs(other)}, least, "images", 10)
 
     def test_a_ratio_decides(self):
         self.assertEqual(self.compare([100, 102], [99, 101]).outcome, PASSED)
         found = self.compare([100, 100], [97, 98])
         self.assertEqual((found.outcome, found.why), (FAILED, "0.975 of the speed of plain"))
         self.assertEqual(found.figures[0], ("images per second, plain", "100 and 100"))
+        self.assertEqual(self.compare([100, 100], [50, 50], None).outcome, PASSED)
 
     def test_a_script_that_fails_is_no_measurement(self):
         broken = lambda: check.Ended(1, "speed: 5 images per second\nRuntimeError: out of memory\n")  # noqa: E731
@@ -149,12 +150,18 @@ class Decisions(unittest.TestCase):
     def test_parts_without_time_are_skipped_and_the_report_has_the_others(self):
         report = Report(self.scratch / "report")
         (self.scratch / "late").mkdir()
+        (self.scratch / "again").mkdir()
         late = check.Check(self.check.folder, self.scratch / "late", self.scratch / "log.txt", seconds=1)
         with unittest.mock.patch.object(check, "why_no_device", lambda _: ""):
             check.run_all(late, ["groups"], report)
+        # A part that the end of the time has cut short has not failed.
+        with unittest.mock.patch.dict(check.PARTS, {"cut": check.Part("it", lambda here: setattr(here, "_ends", 0) or failed("not done"))}):
+            with unittest.mock.patch.object(check, "why_no_device", lambda _: ""):
+                check.run_all(check.Check(self.check.folder, self.scratch / "again", self.scratch / "log.txt", 100), ["cut"], report)
         report.add("more", "about it", 1.5, Found(PASSED, "", (("speed", "7"),)))
         text = (self.scratch / "report/report.md").read_text()
         self.assertIn("| `groups` | skipped | 0.0 | no time was left |", text)
+        self.assertIn("| `cut` | skipped | 0.0 | the time was over: not done |", text)
         self.assertIn("| `more` | passed | 1.5 | about it |", text)
         self.assertIn("| `more` | speed | 7 |", text)
 

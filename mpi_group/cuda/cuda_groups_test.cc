@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "mpi_group/call.h"
+#include "mpi_group/cuda/device_group.h"
 #include "mpi_group/cuda/device_memory.h"
 #include "mpi_group/cuda/device_reduce.h"
 #include "mpi_group/cuda/nccl_calls.h"
@@ -165,6 +167,9 @@ TEST_F(CudaTest, KernelAgreesWithTheHost) {
       }
     }
   }
+  // Each thread takes several values, and several packs.
+  CheckKernel(DataType::kFloat32, ReduceOp::kSum, 2100003, 1);
+  CheckKernel(DataType::kFloat32, ReduceOp::kSum, 4300003, 0);
 }
 
 // Converting 16-bit values to float32 and back on the device gives the same bits as on the host.
@@ -340,7 +345,7 @@ TEST_F(CudaTest, HostMemoryIsRefused) {
 
 // If a rank cannot allocate memory, all ranks get an error, as does every later call.
 TEST_F(CudaTest, AllocationFailsTheGroup) {
-  constexpr uint64_t kTooMuch = uint64_t{1} << 60;
+  constexpr uint64_t kTooMuch = uint64_t{1} << 44;  // 16 TiB.
   RunStagedGroups(2, absl::Seconds(60), [](Group& group, int rank) {
     const auto memory = group.AllocateShared(4000);
     ASSERT_TRUE(memory.ok()) << memory.status();
@@ -374,6 +379,54 @@ TEST_F(CudaTest, NcclGroupOfOne) {
   const absl::Status refused = (*group)->AllReduce(TensorList(absl::MakeSpan(values)), ReduceOp::kSum);
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
   EXPECT_EQ((*group)->Barrier(), refused);
+}
+
+// NCCL refuses a device that two ranks share. Both ranks learn it long before their deadlines.
+TEST_F(CudaTest, NcclRefusesASharedDevice) {
+  auto control = MakeInProcessGroups(2);
+  RunRanks(2, [&](int rank) {
+    NcclGroupOptions options;
+    options.deadline = absl::Seconds(60);
+    const absl::Time start = SteadyNow();
+    const auto group = MakeNcclGroup(*control[rank], LoadNccl(), options);
+    EXPECT_FALSE(group.ok());
+    EXPECT_LT(SteadyNow() - start, absl::Seconds(50)) << group.status();
+  });
+}
+
+// A group waits for what its caller's stream has still to write, and the stream's later work comes after the group's.
+void CheckOrder(DeviceGroup& group) {
+  constexpr uint64_t kValues = 1000;
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  const auto memory = group.AllocateShared(kValues * sizeof(int32_t));
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const auto copy = AllocateDeviceMemory(memory->size());
+  ASSERT_TRUE(copy.ok()) << copy.status();
+  group.UseStream(stream);
+  for (int round = 1; round <= 5; ++round) {
+    const auto late = [](void*) { absl::SleepFor(absl::Milliseconds(50)); };
+    ASSERT_EQ(cudaLaunchHostFunc(stream, late, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(memory->data(), round, memory->size(), stream), cudaSuccess);
+    ASSERT_EQ(group.AllReduce(TensorList(DataType::kInt32, *memory), ReduceOp::kSum), absl::OkStatus());
+    ASSERT_EQ(cudaMemcpyAsync(copy->get(), memory->data(), memory->size(), cudaMemcpyDeviceToDevice, stream),
+              cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(memory->data(), 0, memory->size(), stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    // Every byte of every rank was `round`, and no byte of the sum carries.
+    const std::vector<char> expected(memory->size(), static_cast<char>(group.size() * round));
+    EXPECT_EQ(FromDevice(copy->get(), memory->size()), expected);
+  }
+  group.UseStream(nullptr);
+  ASSERT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+}
+
+TEST_F(CudaTest, OrderWithTheCallersStream) {
+  RunStagedGroups(2, absl::Seconds(60), [](DeviceGroup& group, int) { CheckOrder(group); });
+  auto control = MakeInProcessGroups(1);
+  const auto nccl = MakeNcclGroup(*control[0], LoadNccl(), NcclGroupOptions());
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  CheckOrder(**nccl);
 }
 
 }  // namespace

@@ -46,6 +46,13 @@ class Gpt(nn.Module):
         return self.head(self.blocks(self.token(x) + self.place))
 
 
+def now(device):
+    """The time when the device has done all that it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=1)
@@ -65,11 +72,12 @@ def main():
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, **({"fused": True} if device == "cuda" else {}))
     loader = DataLoader(text, batch_size=arguments.batch, shuffle=True, drop_last=True, pin_memory=device == "cuda")
 
-    step = 0
+    # The last step is not measured: the end of training may come with it.
+    step, last, times = 0, arguments.epochs * len(loader) - 1, []
     for epoch in range(arguments.epochs):
         for (batch,) in loader:
-            if step == arguments.unmeasured:
-                began = time.perf_counter()
+            if step in (arguments.unmeasured, last):
+                times.append(now(device))
             batch = batch.to(device, non_blocking=True)
             with torch.autocast(device, torch.bfloat16):
                 loss = functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
@@ -77,10 +85,10 @@ def main():
             optimizer.step()
             optimizer.zero_grad()
             step += 1
-        print(f"epoch {epoch}: loss {loss.item()}", flush=True)  # Waits for the device.
-    if step > arguments.unmeasured:
-        done = (step - arguments.unmeasured) * arguments.batch * arguments.width
-        print(f"speed: {done / (time.perf_counter() - began):.1f} tokens per second", flush=True)
+        print(f"epoch {epoch}: loss {loss.item()}", flush=True)
+    if len(times) == 2:
+        done = (last - arguments.unmeasured) * arguments.batch * arguments.width
+        print(f"speed: {done / (times[1] - times[0]):.1f} tokens per second", flush=True)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,13 @@ def resnet(blocks, classes):
     return nn.Sequential(*stem, *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
 
 
+def now(device):
+    """The time when the device has done all that it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=1)
@@ -53,21 +60,23 @@ def main():
     model = resnet(arguments.blocks, 1000).to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4)
 
-    step = 0
+    # The last step is not measured: the end of training may come with it.
+    steps = arguments.steps
+    step, last, times = 0, arguments.epochs * steps - 1, []
     for epoch in range(arguments.epochs):
-        for _ in range(arguments.steps):
-            if step == arguments.unmeasured:
-                began = time.perf_counter()
+        for _ in range(steps):
+            if step in (arguments.unmeasured, last):
+                times.append(now(device))
             with torch.autocast(device, torch.bfloat16):
                 loss = functional.cross_entropy(model(images), labels)
             loss.backward()
             optimizer.step()
             optimizer.zero_grad()
             step += 1
-        print(f"epoch {epoch}: loss {loss.item()}", flush=True)  # Waits for the device.
-    if step > arguments.unmeasured:
-        done = (step - arguments.unmeasured) * arguments.batch
-        print(f"speed: {done / (time.perf_counter() - began):.1f} images per second", flush=True)
+        print(f"epoch {epoch}: loss {loss.item()}", flush=True)
+    if len(times) == 2:
+        done = (last - arguments.unmeasured) * arguments.batch
+        print(f"speed: {done / (times[1] - times[0]):.1f} images per second", flush=True)
 
 
 if __name__ == "__main__":
