@@ -55,6 +55,9 @@ CallLabel LabelOf(const Request& request, const TensorList& values, bool shared)
       shared};
 }
 
+// Two-level collectives copy values in an arena to slots up to this size. On one node the default rules decide that.
+constexpr uint64_t kCopiedBytesMax = 16384;
+
 class TransportGroup : public Group {
  public:
   TransportGroup(std::unique_ptr<Transport> transport, const GroupOptions& options, NewTransport another)
@@ -280,7 +283,10 @@ class TransportGroup : public Group {
   TwoLevelCall TwoLevelCallFor(const Plan& plan, Transport* between) {
     Call call = CallFor(plan);
     call.chunk_bytes = plan.between.chunk_bytes;
-    return {NodeCallFor(plan), plan.arena, between, plan.between.algorithm, call, size()};
+    // Ranks that work in an arena meet once more than those that copy to their slots, which takes longer than copying
+    // few bytes.
+    const SharedArena* const arena = plan.workload.bytes > kCopiedBytesMax ? plan.arena : nullptr;
+    return {NodeCallFor(plan), arena, between, plan.between.algorithm, call, size()};
   }
 
   // Null if this rank is no driver (two_level.h).
