@@ -110,7 +110,7 @@ TEST_F(NcclGroupTest, BroadcastAndAllGatherCopy) {
 // Even parts of one piece go through one native call, with the count of one part. Other parts go one by one.
 TEST_F(NcclGroupTest, EvenPartsAreOneCallOfNccl) {
   RunNcclGroups(kRanks, [](DeviceGroup& group, int rank) {
-    constexpr uint64_t kValues = 3 * 10;
+    constexpr uint64_t kValues = uint64_t{3} * 10;
     const Parts parts = EvenParts(kValues, kRanks);
     const absl::Span<float> values = Allocated<float>(group, kValues);
     const TensorList list(values);

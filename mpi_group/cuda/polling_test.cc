@@ -47,7 +47,7 @@ TEST(Polling, EndsWithTheFirstAnswer) {
                 deadline, "it", [&] { return ++polls == 1000; }, Healthy),
             absl::OkStatus());
   EXPECT_EQ(polls, 1000);
-  const absl::Status bad = absl::InternalError("bad");
+  absl::Status bad = absl::InternalError("bad");
   EXPECT_EQ(PollUntil(
                 deadline, "it", [&] { return bad; }, Healthy),
             bad);

@@ -154,6 +154,7 @@ TEST(GroupOfSeveralNodesTest, MeansOfFloat16DoNotOverflow) {
 TEST(GroupOfSeveralNodesTest, NamesWhatRan) {
   for (const int ranks : {2, 3}) {
     std::vector<std::string> nodes;
+    nodes.reserve(ranks);
     for (int rank = 0; rank < ranks; ++rank) nodes.push_back(absl::StrCat("node ", rank));
     const std::vector<std::unique_ptr<Group>> groups = GroupsOn(nodes);
     RunRanks(ranks, [&](int rank) {

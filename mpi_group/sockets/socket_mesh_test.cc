@@ -297,7 +297,7 @@ TEST_F(MeshMakerTest, AnAddressThatDropsPacketsIsLeftSoon) {
   std::vector<FileDescriptor> fillers;
   for (int i = 0; i < 3; ++i) {
     fillers.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    connect(fillers.back().get(), address, where.bytes);
+    static_cast<void>(connect(fillers.back().get(), address, where.bytes));
   }
   MeshMaker::Options peer = RankOfThree(0);
   peer.above = {1};
