@@ -19,7 +19,8 @@ struct OwnAddress {
   std::string address;    // "10.0.0.1".
 };
 
-// What `hooke-worker --describe` prints, one line for each field: what a worker started here would use.
+// The facts that `hooke-worker --describe` prints, one line for each field. A worker that is started on this machine
+// would use these values.
 struct WorkerDescription {
   std::string version;
   std::string mpi;                    // "openmpi" or "mpich": the MPI library that the ranks are linked with.

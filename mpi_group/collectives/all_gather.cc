@@ -30,4 +30,9 @@ absl::Status CheckParts(absl::Span<const ValueRange> parts, int ranks, uint64_t 
   return absl::OkStatus();
 }
 
+absl::Status CheckRoot(int root, int ranks) {
+  if (root >= 0 && root < ranks) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", ranks, " ranks"));
+}
+
 }  // namespace hooke

@@ -22,6 +22,9 @@ absl::Status RingAllGather(Transport& transport, const TensorList& values, absl:
 // and says what is wrong.
 absl::Status CheckParts(absl::Span<const ValueRange> parts, int ranks, uint64_t values);
 
+// OK if a group of `ranks` has the rank `root`. Otherwise the error is INVALID_ARGUMENT.
+absl::Status CheckRoot(int root, int ranks);
+
 }  // namespace hooke
 
 #endif  // HOOKE_MPI_GROUP_COLLECTIVES_ALL_GATHER_H_

@@ -14,7 +14,7 @@
 namespace hooke {
 namespace {
 
-// What each rank gets, if rank r passes passed[r].
+// Returns each rank's result of AgreeOnStatus. Rank r passes passed[r].
 std::vector<absl::Status> Agreed(const std::vector<absl::Status>& passed) {
   const int n = static_cast<int>(passed.size());
   const auto groups = MakeInProcessGroups(n);

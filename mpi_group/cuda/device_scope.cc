@@ -26,6 +26,14 @@ bool HasContext(int device) {
 
 }  // namespace
 
+absl::Status CheckDevice(int device) {
+  int devices = 0;
+  absl::Status status = CudaStatus(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+  if (!status.ok()) return absl::FailedPreconditionError(status.message());
+  if (device >= 0 && device < devices) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("device ", device, ": this node has ", devices));
+}
+
 DeviceScope::DeviceScope(int device) {
   int current = 0;
   status_ = CudaStatus(cudaGetDevice(&current), "cudaGetDevice");

@@ -1,11 +1,15 @@
 #ifndef HOOKE_MPI_GROUP_CUDA_DEVICE_SCOPE_H_
 #define HOOKE_MPI_GROUP_CUDA_DEVICE_SCOPE_H_
 
-// Makes a device the current one of the calling thread, and afterwards the one that was current before.
+// Checks a device's number, and makes a device the current one of the calling thread and afterwards the one that was
+// current before.
 
 #include "absl/status/status.h"
 
 namespace hooke {
+
+// FAILED_PRECONDITION: there is no such device, or CUDA cannot be used; the message has its reason. Makes no context.
+absl::Status CheckDevice(int device);
 
 // CUDA makes a context, some hundred megabytes of device memory, on each device that becomes current or that a call
 // uses while it is current. A thread's current device is 0 until it chooses another. So each public call of a device

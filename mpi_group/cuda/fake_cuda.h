@@ -24,7 +24,8 @@ inline constexpr int kFakeHighestPriority = -5;
 // Every wait of the fakes ends after this long, with an entry in FakeState::misuses.
 inline constexpr absl::Duration kFakeWaitMax = absl::Seconds(30);
 
-// What a test can see and set. Counts are of things at the moment, or since Reset().
+// A test can read all of this, and set the last fields. A number counts what exists at the moment, or what has happened
+// since ResetFake().
 struct FakeState {
   int waiting_for_events = 0;         // Streams that wait for an event.
   int waiting_for_ranks = 0;          // Streams whose collective waits for other ranks.

@@ -41,7 +41,7 @@ struct World {
   std::map<int64_t, Meeting> meetings;  // By the number of the collective.
 };
 
-// What the work of streams knows of a communicator, which it may outlive.
+// Work of a stream holds this part of its communicator. The communicator may be destroyed before the work is done.
 struct Member {
   std::shared_ptr<World> world;
   int rank = 0;

@@ -108,13 +108,13 @@ class NcclGroup : public DeviceGroup {
   }
 
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
-    absl::Status status = CheckRoot(root);
+    absl::Status status = CheckRoot(root, size());
     if (!status.ok()) return Refuse(status);
     return Run(values, [&] { return ReducePieces(values, op, root); }, op, {0, rank() == root ? values.size() : 0});
   }
 
   absl::Status Broadcast(const TensorList& values, int root) override {
-    absl::Status status = CheckRoot(root);
+    absl::Status status = CheckRoot(root, size());
     if (!status.ok()) return Refuse(status);
     return Run(values, [&] { return BroadcastPieces(values, root); });
   }
@@ -159,12 +159,7 @@ class NcclGroup : public DeviceGroup {
 
   // Makes what the group needs on its device.
   absl::Status OpenDevice() {
-    int devices = 0;
-    absl::Status status = CudaStatus(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-    if (!status.ok()) return absl::FailedPreconditionError(status.message());
-    if (options_.device < 0 || options_.device >= devices) {
-      return absl::FailedPreconditionError(absl::StrCat("device ", options_.device, ": this node has ", devices));
-    }
+    if (absl::Status status = CheckDevice(options_.device); !status.ok()) return status;
     const DeviceScope scope(options_.device);
     if (!scope.status().ok()) return scope.status();
     absl::StatusOr<Stream> stream = MakeStream();
@@ -233,8 +228,8 @@ class NcclGroup : public DeviceGroup {
         [] { return absl::OkStatus(); });
   }
 
-  // What the communicator is doing: ncclSuccess or ncclInProgress. An error that has happened in it is returned as
-  // such.
+  // Returns ncclInProgress while the communicator is at work, else ncclSuccess. Returns the error if one has happened
+  // in the communicator.
   absl::StatusOr<ncclResult_t> State() {
     ncclResult_t state = ncclSuccess;
     absl::Status status = Checked(nccl_.comm_get_async_error(communicator_, &state), "ncclCommGetAsyncError");
@@ -324,11 +319,6 @@ class NcclGroup : public DeviceGroup {
       status.Update(BroadcastPieces(values.Slice(parts[owner]), owner));
     }
     return status;
-  }
-
-  absl::Status CheckRoot(int root) const {
-    if (root >= 0 && root < size()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
   }
 
   // Fails the group after invalid arguments. The other ranks are in this call, or will be, and would mistake this

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr int kRanks = 3;
 
-// What each rank gets that makes a group. Rank r's device is devices[r].
+// Makes a group, and returns the status that each rank gets. Rank r's device is devices[r].
 std::vector<absl::Status> StatusesOfMaking(const std::vector<absl::StatusOr<NcclCalls>>& nccl,
                                            const std::vector<int>& devices) {
   const int n = static_cast<int>(nccl.size());

@@ -43,12 +43,8 @@ class StagedGroup : public DeviceGroup {
   }
 
   absl::Status Start() {
-    int devices = 0;
-    absl::Status status = CudaStatus(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-    if (!status.ok()) return absl::FailedPreconditionError(status.message());
-    if (options_.device < 0 || options_.device >= devices) {
-      return absl::FailedPreconditionError(absl::StrCat("device ", options_.device, ": this node has ", devices));
-    }
+    absl::Status status = CheckDevice(options_.device);
+    if (!status.ok()) return status;
     const DeviceScope scope(options_.device);
     status = scope.status();
     if (status.ok()) status = order_.Open();
@@ -70,7 +66,7 @@ class StagedGroup : public DeviceGroup {
   // All ranks get the result, although only the root needs it.
   absl::Status Reduce(const TensorList& values, ReduceOp op, int root) override {
     return Run(LabelOf(Operation::kReduce, op, root), values, [&](absl::Time deadline) {
-      absl::Status status = CheckRoot(root);
+      absl::Status status = CheckRoot(root, size());
       return status.ok() ? AllReduceOfParts(values, op, deadline) : status;
     });
   }
@@ -91,7 +87,7 @@ class StagedGroup : public DeviceGroup {
 
   absl::Status Broadcast(const TensorList& values, int root) override {
     return Run(LabelOf(Operation::kBroadcast, std::nullopt, root), values, [&](absl::Time deadline) {
-      absl::Status status = CheckRoot(root);
+      absl::Status status = CheckRoot(root, size());
       return status.ok() ? Chain(values, root, deadline) : status;
     });
   }
@@ -250,11 +246,6 @@ class StagedGroup : public DeviceGroup {
   }
 
   uint64_t ChunkValues(const TensorList& values) const { return options_.chunk_bytes / SizeOf(values.type()); }
-
-  absl::Status CheckRoot(int root) const {
-    if (root >= 0 && root < size()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("root ", root, ": the group has ", size(), " ranks"));
-  }
 
   StagedGroupOptions options_;
   std::unique_ptr<Staging> staging_;

@@ -333,8 +333,7 @@ class TransportGroup : public Group {
     switch (request.operation) {
       case Operation::kReduce:
       case Operation::kBroadcast:
-        if (request.root >= 0 && request.root < size()) return absl::OkStatus();
-        return absl::InvalidArgumentError(absl::StrCat("root ", request.root, ": the group has ", size(), " ranks"));
+        return CheckRoot(request.root, size());
       case Operation::kReduceScatter:
       case Operation::kAllGather:
         return CheckParts(request.parts, size(), values.size());

@@ -151,7 +151,7 @@ TEST_F(AttachmentsTest, StopsWaits) {
   EXPECT_EQ(groups_.CheckWaiting({0, 0, 1}).code(), absl::StatusCode::kUnavailable);
 }
 
-// What is restored refuses and admits the same starts.
+// An object that is restored from a copy refuses and admits the same starts as the original.
 TEST_F(AttachmentsTest, AreRestored) {
   Initialize();
   Attach({2, 0, 4});

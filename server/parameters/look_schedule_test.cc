@@ -30,8 +30,8 @@ TEST(LookSchedule, ALookSetsTheTimeAnew) {
   EXPECT_EQ(looks.next(), absl::InfiniteFuture());
 }
 
-// Of two looks at the same time, the earlier one to begin has not seen all blocks after the other has begun. So only
-// the other sets the time.
+// Two looks may go on at the same time. The one that began first may have passed a block before the second began. So
+// only the second one sets the time of the next look.
 TEST(LookSchedule, TheLastLookToBeginSetsTheTime) {
   for (const bool in_order : {true, false}) {
     LookSchedule looks;

@@ -1,8 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_SHARD_PARTS_H_
 #define HOOKE_SERVER_PARAMETERS_SHARD_PARTS_H_
 
-// What the turns of all blocks of a shard share, and how a turn changes its block. The Shard owns it; RoundTurns and
-// SingleTurns use it.
+// The turns of all blocks of a shard share these objects. The functions here apply a turn to its block. The Shard owns
+// the parts; RoundTurns and SingleTurns use them.
 
 #include <atomic>
 #include <cstddef>

@@ -55,7 +55,7 @@ class ScriptedServer final : public v1::ParameterServer::Service {
   grpc::Status ReadExchanges(grpc::ServerContext*, const v1::ReadExchangesRequest* request,
                              v1::ReadExchangesResponse* response) override {
     *response = script_.exchanges;
-    // By this field a test sees that the request has come.
+    // A test reads this field to see that its request has come.
     response->set_machine(request->job_id());
     return End();
   }
