@@ -8,7 +8,8 @@
 namespace hooke {
 namespace {
 
-// Sums that do not depend on one another, so that compilers vectorize the loop: they may not reorder one sum.
+// The number of partial sums that do not depend on one another. With a single sum compilers could not vectorize the
+// loop, because they may not reorder additions of floating-point numbers.
 constexpr size_t kLanes = 8;
 
 // `at(i)` returns the difference and the center's value at i.

@@ -1,4 +1,4 @@
-// Shows that a group's distance from the center comes out the same however it is known, against the plain formula.
+// Tests that GapBetween, GapOfDifference and GapOfElasticAnswer all give the distance of the plain formula.
 
 #include "algorithms/center_gap.h"
 
@@ -64,7 +64,8 @@ TEST(CenterGapTest, NoNumberIsNoDistance) {
   EXPECT_EQ(RelativeDistance({4, 16}), 0.5);
 }
 
-// Groups with values of their own have a distance; a group whose parameters are the servers' has none.
+// A group that steps locally has a distance, except under rule none. A group whose parameters are the servers' has
+// none.
 TEST(CenterGapTest, ByRule) {
   constexpr uint64_t kValues = 4;
   const std::vector<float> before(kValues, 2.0f), x(kValues, 3.0f);

@@ -28,7 +28,7 @@ enum class Formula {
   kSync,       // Gradients: the mean of all, in rounds.
   kAsync,      // Gradients: one group's mean.
   kDownpour,   // Gradients: one group's sum.
-  kDistances,  // Distances: the mean of all by their steps, in rounds.
+  kDistances,  // Distances: the mean of all, weighted by steps times samples, in rounds.
   kSlowMo,     // kDistances, divided by the schedule's factor.
 };
 
@@ -400,7 +400,7 @@ TEST(CenterStepTest, SlowMoTakesTheLastDistances) {
   std::vector<Contribution> from(1);
   from[0].values = gone;
   struct Moment {
-    double epochs;  // Epochs before the end.
+    double epochs;  // Epochs left until the schedule's end.
     float rate;     // (1 + cos(pi (20 - epochs) / 20)) / 2, or 0.01.
   };
   for (const auto& [epochs, rate] : {Moment{0, 0.01f}, Moment{0.01, 0.01f}, Moment{1, 0.01f}, Moment{4, 0.0954915f}}) {

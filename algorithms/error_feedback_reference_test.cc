@@ -47,7 +47,7 @@ struct Course {
   const char* name;
   bool late = false;       // Groups go on training while an exchange is on its way.
   uint32_t fragments = 1;  // Parts of the vector that take turns.
-  // Every fifth answer to group 0 is lost. The next exchange brings the center of that time in its place.
+  // Every fifth answer to group 0 is lost. In its place, the group's next exchange brings the center as it is then.
   bool loses = false;
   bool restarts = false;  // After every tenth exchange group 1 restarts from the center.
 };

@@ -71,10 +71,11 @@ class GroupRule {
   virtual void CorrectCopy(const BlockAnswer& earlier, absl::Span<float> copy) const = 0;
 
   // Returns how far the group was from the center in the exchange to which `answer` belongs. Call it before Take.
-  // nullopt: the group has no values of its own, so there is no such distance.
+  // nullopt: there is no such distance. A group that does not step locally has the center's parameters, and under rule
+  // none the answers say nothing about the center.
   //
-  // Under elastic it counts to the center before the exchange changed it, under rules of distances to the center that
-  // the group got last, under downpour to the center in the answer.
+  // Under elastic, the distance is to the center before the exchange changed it. Under rules of distances, it is to the
+  // center that the group got last. Under downpour, it is to the center in the answer.
   virtual std::optional<CenterGap> Gap(const BlockAnswer& answer, absl::Span<const float> vector) const = 0;
 
   // Applies an answer for values of the slice to `vector`.

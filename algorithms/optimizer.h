@@ -70,9 +70,9 @@ uint32_t OptimizerStateValues(const OptimizerOptions& options);
 struct OptimizerStep {
   double learning_rate = 0;
   uint64_t number = 1;  // The number of this step for these parameters, counted from 1.
-  // SGD only: what fraction of a whole step this step is; > 0, <= 1. The smaller it is, the less the velocity decays
-  // and the parameters move. Over all later steps, a gradient g moves the parameters by g * learning_rate / (1 -
-  // momentum) in sum, whatever the fractions are.
+  // SGD only: what fraction of a whole step this step is; > 0, <= 1. The smaller it is, the less the velocity decays,
+  // and the less it moves the parameters. In this and all later steps together, a gradient g moves the parameters by
+  // g * learning_rate / (1 - momentum), whatever the fractions are.
   double part = 1;
 };
 

@@ -111,7 +111,8 @@ TEST(Round, DecidesAsIfItLookedThroughAllGroups) {
     const bool late = random() % 2 == 0;
     const absl::Time now = kStart + absl::Seconds(late ? 5 : 4);
     const uint32_t needed = std::max(quorum, 1u);
-    // The grace window begins with the quorum. Fewer are enough only if fewer remain, and then all of them.
+    // The grace window begins once `needed` groups have contributed. Fewer groups complete a round only if fewer remain
+    // and all of those have contributed.
     const bool grace_has_passed = late && here.size() >= needed;
     const bool expected =
         !here.empty() && IsComplete(here, all, std::min(needed, roster.remaining()), grace_has_passed, roster);
@@ -283,7 +284,8 @@ TEST(Roster, ALatecomerNeedNotCatchUp) {
   steps[2] = 60;
   EXPECT_EQ(roster.Behind(0, 99, steps_of), (std::vector<uint32_t>{1}));
   roster.Dismiss(1);
-  roster.Speak(1, 901);  // Group 2 counts as at 900: its head start, and no step reported.
+  // Speak counts group 2 at 900 steps: a head start of 900, and 0 steps reported.
+  roster.Speak(1, 901);
   steps[1] = 901;
   EXPECT_TRUE(roster.Behind(0, 99, steps_of).empty());
 }

@@ -92,8 +92,8 @@ bool AnswersWithCenter(RuleName rule);
 // contain the distance, and the next exchange would count the distance twice.
 bool SendsFromLastAnswer(RuleName rule);
 
-// Whether a round of all groups makes the center the mean of the groups' parameters, weighted by their steps. With one
-// group the center then equals that group's parameters.
+// Whether a round of all groups makes the center the mean of the groups' parameters, weighted by the samples that each
+// has trained since its last exchange. With one group the center then equals that group's parameters.
 bool CenterIsMean(RuleName rule);
 
 // Whether a rule exchanges gradients, which every rank of a group then needs.

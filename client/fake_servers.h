@@ -58,9 +58,9 @@ class FakeCoordinatorService : public v1::Coordinator::Service {
                          v1::ForgetJobResponse* response) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest* request,
                          v1::ListNodesResponse* response) override;
-  // Knows the workers in `nodes`.
   grpc::Status ScaleJob(grpc::ServerContext*, const v1::ScaleJobRequest* request,
                         v1::ScaleJobResponse* response) override;
+  // Knows the workers in `nodes`.
   grpc::Status DrainWorker(grpc::ServerContext*, const v1::DrainWorkerRequest* request,
                            v1::DrainWorkerResponse* response) override;
 

@@ -21,12 +21,13 @@ absl::StatusOr<CoordinatorClient::Uploaded> CoordinatorClient::PutFiles(const Co
                                                                         const std::function<bool()>& goes_on) {
   Uploaded uploaded;
   absl::Status status;
-  // After an upload the question comes again. So what the coordinator has lost or freed meanwhile is noticed here, and
-  // the time for which it keeps files without a job begins anew.
+  // After an upload, FindMissing is called again. So contents that the coordinator has lost or freed meanwhile are sent
+  // again. The call also restarts the time for which the coordinator keeps files without a job.
   for (int i = 0;; ++i) {
     const absl::StatusOr<v1::FindMissingFilesResponse> missing = FindMissing(files, i > 0);
     if (missing.ok() && missing->sha256().empty()) return uploaded;
-    // The next try sends only the contents that had not arrived before the connection broke.
+    // If the coordinator cannot be reached, the loop goes on. The next upload sends only the contents that have not
+    // arrived.
     if (!missing.ok() && !absl::IsUnavailable(missing.status())) return Explain(missing.status());
     if (i == kTries) {
       if (!status.ok() || !missing.ok()) return Explain(status.ok() ? missing.status() : status);

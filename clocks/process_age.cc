@@ -16,7 +16,7 @@ namespace hooke {
 
 std::optional<absl::Duration> StartIn(absl::string_view stat, int64_t ticks_per_second) {
   // The second field is the program's name in parentheses, which may have spaces and parentheses itself. The start is
-  // field 22, so it is number 19 of those behind the name.
+  // field 22. Among the fields behind the name, counted from 0, it is number 19.
   constexpr size_t kStart = 19;
   const size_t name_end = stat.rfind(") ");
   if (name_end == stat.npos || ticks_per_second <= 0) return std::nullopt;

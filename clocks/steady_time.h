@@ -4,8 +4,7 @@
 // The clock for deadlines and durations: the time since an arbitrary moment, so it tells no date. It does not change
 // when somebody sets the machine's clock.
 //
-// mpi_group/ has a clock of its own, SteadyNow(), with another zero point. Do not pass a time of one clock where one of
-// the other is meant: they are both absl::Time, so no compiler notices.
+// SteadyNow() of mpi_group/ shows the same time.
 
 #include <chrono>
 

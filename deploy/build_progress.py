@@ -39,7 +39,8 @@ STEP_LINE = re.compile(r"\[[\d,]+ / [\d,]+[^\]]*\] (?:[\d,]+ / [\d,]+ tests[^;]*
 ACTION = re.compile(r"(?P<what>[^;]*?)(?:; (?:(?P<seconds>\d+)s\b)?.*?)?(?: \.\.\. \(.*\))?$")
 # Between these two lines Bazel repeats the output of a failed test, in which any line may occur.
 OUTPUT_BEGINS, OUTPUT_ENDS = re.compile(r"=+ Test output for "), re.compile(r"={80}$")
-# Bazel's lines about progress, and its final verdict. The exit status and earlier errors tell the verdict already.
+# Lines of Bazel that need not be shown: those about progress, and its final verdict. The exit status and earlier errors
+# tell the verdict already.
 NO_NEWS = (
     "Analyzing: ",
     "Loading:",
@@ -126,7 +127,7 @@ class Progress:
         if self.in_output or OUTPUT_BEGINS.match(line):
             self.in_output, self.in_progress = not OUTPUT_ENDS.match(line), False
             return False
-        # Below such a line, Bazel lists on indented lines what it loads.
+        # On indented lines below a line about progress, Bazel lists what it loads.
         if self.in_progress and line.startswith("    "):
             return True
         step = STEP_LINE.match(line)

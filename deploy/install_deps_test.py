@@ -104,7 +104,8 @@ class InstallDeps(unittest.TestCase):
         self.assertEqual([line for line in asked if "policy-rc.d" in line], around)
         install = [line for line in asked if " install " in line]
         self.assertIn(" slurm-wlm ", install[0])
-        # In their order. Other commands unpack Prometheus, of which nothing is started either.
+        # policy-rc.d, which keeps daemons from starting, is made before the packages are installed and removed after.
+        # The commands that unpack Prometheus are left out; they start no daemon.
         self.assertEqual([line for line in asked if line in install + around], [*around[:2], *install, *around[2:]])
 
     def test_an_unknown_argument_is_refused(self):

@@ -28,7 +28,7 @@ class Result(unittest.TextTestResult):
 
     def note(self, err):
         if err is not None and issubclass(err[0], Terminated):
-            # A test that goes on after its subTest ends, too.
+            # With failfast, a SIGTERM during a subTest also ends the test around it.
             self.failfast = True
             self.stop()
 

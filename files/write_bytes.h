@@ -1,7 +1,7 @@
 #ifndef HOOKE_FILES_WRITE_BYTES_H_
 #define HOOKE_FILES_WRITE_BYTES_H_
 
-// Writes bytes to a file. The other headers of files/ use it, and add errors for people.
+// Writes bytes to a file. new_file.h, whole_file.h and content_folder.h build on it, and add errors for people.
 
 #include <string>
 

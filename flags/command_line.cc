@@ -12,7 +12,8 @@
 namespace hooke {
 namespace {
 
-// Adds a check. The help text shows a flag's type and its allowed values as one word, so Type() can replace both.
+// Adds a check, and moves its description into the option's type name. So the help text shows both as one word, and
+// Argument::Type replaces both.
 void AddCheck(CLI::Option& option, CLI::Validator check) {
   option.type_name(absl::StrCat(option.get_type_name(), ":", check.get_description()));
   option.check(check.description(""));

@@ -19,8 +19,8 @@ struct GroupDone {
   const v1::RankProgress* progress = nullptr;  // Null: no report of its last start is known.
 };
 
-// Returns the share of the steps of all `count` groups that are done, 0 to 1. nullopt: it is not known, because the
-// coordinator was started again and a group has not reported since.
+// Returns the share of the steps of all `count` groups that are done, 0 to 1. nullopt: it is not known, because a group
+// that was started has not reported yet, or not since the coordinator was started again.
 std::optional<double> DoneShare(absl::Span<const GroupDone> groups, uint32_t count);
 
 }  // namespace hooke

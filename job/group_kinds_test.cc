@@ -57,7 +57,8 @@ TEST(GroupKindsTest, DefaultsFollowFromTheKinds) {
   EXPECT_EQ(FillDefaults(job).SerializeAsString(), job.SerializeAsString());
 }
 
-// If the job file gives no `min` or `max`, the limit is the number of groups.
+// If only one of `min` and `max` is given, the other one is the number of groups. If neither is given, there is no
+// limit.
 TEST(GroupKindsTest, LimitsOfTheNumber) {
   v1::JobSpec job = Job();
   job.mutable_groups()->set_count(2);

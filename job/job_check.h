@@ -32,7 +32,8 @@ struct Condition {
 };
 Condition ConditionOf(const JobKey& key);
 
-// Whether a JobSpec has the key's field only if the key applies (JobKey::only_with).
+// Whether the key applies only to jobs with a command, or only to jobs without one (JobKey::only_with). A JobSpec has
+// such a key's field only if the key applies.
 bool DependsOnCommand(const JobKey& key);
 
 // Returns the reason why a key does not apply. Example: "does not apply to averaging.rule async; only to bmuf, slowmo

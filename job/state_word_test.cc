@@ -5,7 +5,7 @@
 namespace hooke {
 namespace {
 
-// A state has a word, and one of a newer coordinator has none.
+// A state has a word. The word for a state of a newer coordinator is "unknown".
 TEST(StateWordTest, HasAWord) {
   EXPECT_EQ(JobStateText(v1::JOB_STATE_EVALUATING), "evaluating");
   EXPECT_EQ(JobStateText(static_cast<v1::JobState>(99)), "unknown");

@@ -7,13 +7,13 @@
 namespace hooke {
 namespace {
 
-// The built-in rules were measured between 2 to 8 hosts, and hold up to so many ranks between nodes. For more ranks the
-// model decides.
+// The built-in rules were measured on 2 to 8 hosts. They decide on all-reduces by messages between nodes if at most
+// this many ranks take part. For more ranks the model decides.
 constexpr int kRanksOfRules = 16;
 
-// The network for which the model decides. Only the ratios matter: it is the bytes that a link carries in the latency
-// (25 KB) and in the overhead of a message (5 KB). These are similar for Ethernet of 10 Gbit/s over TCP, and for faster
-// networks with RDMA.
+// The network for which the model decides. Only two ratios matter: the bytes that a link carries during the latency
+// (25 KB), and those that it carries during the overhead of one message (5 KB). They are similar for Ethernet of
+// 10 Gbit/s over TCP, and for faster networks with RDMA.
 constexpr LinkCost kUsualLink = {20e-6, 4e-6, 0.8e-9};
 
 // The ring is taken if its time is at most this many times the shortest. The model leaves out what speaks for a ring:
@@ -93,7 +93,8 @@ Choice ChoiceOf(const TuningRule& rule, const Topology& topology) {
   return choice;
 }
 
-// True if the model chooses the all-reduce between ranks, each of which has a node or a driver's place of its own.
+// True if the model decides in place of this built-in rule. It does so for an all-reduce by messages among more than
+// kRanksOfRules ranks on several nodes. These ranks may be the i-th drivers of all nodes.
 bool ModelDecides(const TuningRule& rule, const Topology& topology) {
   return rule.operation == Operation::kAllReduce && rule.algorithm != Algorithm::kTwoLevel && topology.nodes > 1 &&
          topology.ranks > kRanksOfRules;
@@ -103,7 +104,8 @@ Choice ChooseByModel(const Topology& topology, const Workload& workload, const L
   ModelCall call = {topology.ranks, workload.bytes};
   constexpr uint64_t kKi = 1024;
   call.chunk_bytes = (workload.bytes <= 256 * kKi ? 64 : 256) * kKi;
-  // Sums that are rounded once travel in 16 bits with a ring, which then is pairwise; else as float32.
+  // If a ring is chosen for sums that are rounded once, it runs pairwise, and the values travel in 16 bits. With the
+  // other algorithms the sums travel as float32.
   ModelCall sums = call;
   if (workload.rounds_once) sums.bytes *= 2;
   const double ring = AllReduceSeconds(workload.rounds_once ? Algorithm::kPairwise : Algorithm::kRing, call, link);

@@ -67,7 +67,7 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(4, 1, 1), {Operation::kAllReduce, kMany, true}, Algorithm::kRing},
       {Nodes(2, 1, 3), {Operation::kAllReduce, kMany, true}, Algorithm::kTwoLevel},
       {Nodes(2, 2, 2), {Operation::kAllReduce, 4, false}, Algorithm::kTwoLevel},
-      // Sums of 16-bit values take two levels only where that saves bytes between nodes.
+      // All-reduces that round 16-bit sums only once take two levels only if every node has several ranks.
       {Nodes(2, 2, 2), {Operation::kAllReduce, 4, false, true}, Algorithm::kTwoLevel},
       {Nodes(2, 2, 2), {Operation::kAllReduce, kMany, false, true}, Algorithm::kTwoLevel},
       {Nodes(3, 2, 5), {Operation::kAllReduce, kMany, true, true}, Algorithm::kTwoLevel},
@@ -89,7 +89,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
       {Nodes(2, 1, 2), {Operation::kAllGather, kMany, false}, Algorithm::kTwoLevel},
       {Nodes(4, 1, 1), {Operation::kAllGather, kMany, true}, Algorithm::kRing},
       {Nodes(2, 2, 2), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
-      // A group of many ranks does not send to each of them.
+      // With more than 32 ranks small parts take two levels where these are possible. So no rank sends to each other
+      // one.
       {Nodes(4, 8, 8), {Operation::kAllGather, 4, true}, Algorithm::kPairwise},
       {Nodes(4, 9, 9), {Operation::kAllGather, 4, true}, Algorithm::kTwoLevel},
       {Nodes(4, 9, 9), {Operation::kReduceScatter, 4, false}, Algorithm::kTwoLevel},
@@ -98,8 +99,8 @@ TEST(ChooseAlgorithmTest, Defaults) {
   });
 }
 
-// If the number of ranks is no power of two, halving-doubling sends some values twice more. Between nodes a ring takes
-// its place for such numbers up to 15.
+// If the number of ranks is no power of two, halving-doubling takes two more steps, in which some ranks send or receive
+// all their values. Between nodes a ring takes its place for such numbers up to 15.
 TEST(ChooseAlgorithmTest, DefaultsForNoPowerOfTwo) {
   ExpectChoices({
       {Nodes(2, 1, 1), {Operation::kAllReduce, 100000, false}, Algorithm::kHalvingDoubling},
@@ -149,7 +150,7 @@ TEST(ChooseAlgorithmTest, ManyRanks) {
   });
 }
 
-// Between up to 16 nodes the rules alone choose. The time model is asked only between more nodes.
+// On up to 16 nodes whose ranks share memory, the rules alone choose. The time model is not asked.
 TEST(ChooseAlgorithmTest, FewRanksGoByTheRules) {
   Tuning rules;
   rules.rules = DefaultRules();

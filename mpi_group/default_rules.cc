@@ -12,11 +12,11 @@ constexpr int kRanks = TuningRule::kAnyRanks;
 using Where = TuningRule::Where;
 using Values = TuningRule::Values;
 
-// The rules for all-reduces of 16 to 256 KiB. With a number of ranks that is no power of two, halving-doubling sends
-// all values of some ranks there and back. Three ranks then send 3 times the values one after the other; a ring sends
-// 4/3 times in as many steps. Between nodes, where bytes cost most, groups with such numbers of ranks take the ring
-// (16-bit sums: pairwise, see collectives/ring.h). From 17 ranks on a model decides (choose_algorithm.cc). Ranks
-// of one node that share no memory always take halving-doubling.
+// The rules for all-reduces of 16 to 256 KiB. If the number of ranks is no power of two, some ranks of halving-doubling
+// send all their values to a neighbour and get the result back. With three ranks, messages with 3 times the values
+// follow one another. In a ring these have 4/3 of the values, in as many steps. Between nodes, where bytes cost most,
+// groups with such numbers of ranks take the ring (16-bit sums: pairwise, see collectives/ring.h). From 17 ranks on a
+// model decides (choose_algorithm.cc). Ranks of one node that share no memory always take halving-doubling.
 std::vector<TuningRule> MiddlingAllReduceRules() {
   constexpr Operation kOperation = Operation::kAllReduce;
   std::vector<TuningRule> rules;
@@ -64,8 +64,9 @@ std::vector<TuningRule> RootedRules(Operation operation) {
   };
 }
 
-// The rules of operations on parts: reduce-scatter and all-gather. In large groups each rank would send a few bytes to
-// very many others in a pairwise exchange. Two levels do it with fewer messages, over pairs that have sockets.
+// The rules of operations on parts: reduce-scatter and all-gather. In a pairwise exchange each rank sends to each other
+// rank. In groups of more than kAllPairsRanks ranks these would be very many messages of a few bytes. Two levels send
+// fewer messages, and only between ranks that are connected by sockets.
 std::vector<TuningRule> PartsRules(Operation operation) {
   return {
       {operation, Where::kOneNode, Values::kArena, kRanks, false, 16 * kKi, Algorithm::kStaged, 64 * kKi},

@@ -85,7 +85,7 @@ double PairwiseSeconds(const ModelCall& call, const LinkCost& link) {
   const double part = static_cast<double>(call.bytes) / call.ranks;
   const double chunks = std::max(1.0, std::ceil(part / static_cast<double>(call.chunk_bytes)));
   const double messages = (call.ranks - 1) * chunks;
-  // Chunks of several rounds are under way at once, so a window never ends within one round.
+  // Chunks of several rounds are under way at once. So in the model no message waits for the window.
   return 2 * StreamSeconds({messages, part / chunks, part / chunks, messages}, link);
 }
 

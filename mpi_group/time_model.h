@@ -20,11 +20,12 @@
 //
 //   recursive doubling  log2 n * x(V)                             Thakur, Rabenseifner and Gropp, 2005
 //   halving-doubling    2 (x(V/2) + x(V/4) + ... + x(V/n))        Rabenseifner, 2004
-//     If n is no power of two, both work with the next lower one, p, after and before a step of x(V) each. In recursive
-//     doubling, ranks that have started late catch up where their partners have not. With k = log2 p and j = log2(n-p),
-//     rounded up, it takes the longer of (k+1) x(V) and (j+2) x(V) + (k-j) t(V).
+//     If n is no power of two, both work with p, the largest power of two below n. One step of x(V) comes before that
+//     work, and one after it. In recursive doubling, ranks that started late catch up with partners that did not. Let
+//     k = log2 p, j = log2(n-p) rounded up, and c = ceil(V / chunk_bytes). Then it takes the longer of (k+1) x(V) and
+//     (j+2) x(V) + (k-j) c t(V/c).
 //   ring                stream(2 (n-1) c, V/(n c))                Patarasuk and Yuan, 2009; c chunks per part
-//   pairwise            2 stream((n-1) c, V/(n c))                Thakur, Rabenseifner and Gropp, 2005
+//   pairwise            2 stream((n-1) c, V/(n c))                Thakur, Rabenseifner and Gropp, 2005; w is no limit
 //   reference           (n-1) t(V) + L, then ceil(log2 n) c t(V/c) + floor(log2 n) L for a binomial broadcast
 //
 // Arithmetic is in none of them: sums are made while other messages travel.

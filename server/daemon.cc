@@ -39,7 +39,8 @@
 namespace hooke {
 namespace {
 
-// Each open stream of a user's watch holds one, and each call while it runs. Streams of exchanges hold none.
+// The most threads of gRPC. Each open stream of a user's watch holds one, and so does each call while it runs. Streams
+// of exchanges hold none.
 constexpr int kThreadsMax = 8192;
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(5);
 constexpr absl::Duration kAskDiskEvery = absl::Seconds(5);
@@ -100,7 +101,7 @@ absl::Status ServerDaemon::OpenCoordinator() {
   if (!coordinator.ok()) return coordinator.status();
   CoordinatorServiceOptions service;
   service.coordinator = *std::move(coordinator);
-  // Where jobs with a command are refused, there is nothing for files to run with.
+  // Only jobs with a command send files. A coordinator that refuses such jobs needs no store for files.
   if (takes_commands) {
     FileStoreOptions files;
     files.folder = folder_->files();
@@ -119,7 +120,8 @@ absl::Status ServerDaemon::Listen() {
   grpc::ServerBuilder builder;
   // Otherwise gRPC would share a port that another server has, and the kernel would divide calls between both.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Finds peers that vanish without a word. Peers may send pings as often, so that they find out the same about us.
+  // These pings find peers that vanish without a word. Peers may send pings as often as they like, so that they find
+  // out the same about us.
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);

@@ -79,7 +79,8 @@ std::unique_ptr<grpc::ClientContext> Context() {
   return context;
 }
 
-// Polls, because the other end of a heartbeat tells nobody. False: it took too long.
+// Calls `done` until it returns true. It polls, because nobody tells the test when a heartbeat has arrived. False: it
+// took too long.
 bool WaitUntil(const std::function<bool()>& done) {
   const absl::Time end = absl::Now() + absl::Seconds(30);
   while (!done()) {
@@ -388,7 +389,8 @@ TEST_F(DaemonTest, EveryMethodAsksForTheToken) {
   EXPECT_GE(methods, 18);
 }
 
-// A job's ranks attach and pull their own center only. Before the first Attach no center could tell the job's key.
+// A job's ranks attach and pull their own center only. The first Attach makes the center, which then knows the job's
+// key. So until then only the caller's credential can tell jobs apart.
 TEST_F(DaemonTest, AJobsCredentialReachesItsOwnCenterOnly) {
   ServerOptions options = Options("first");
   options.token = ClusterToken("a token of enough characters");

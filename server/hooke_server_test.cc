@@ -205,8 +205,8 @@ TEST_F(HookeServerTest, SilentConnectionsDoNotHoldIt) {
 // once keep it neither from answering later calls nor from ending.
 TEST_F(HookeServerTest, EndsAlthoughNoThreadCanBeMade) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to run the server as a user whose number of threads is limited";
-  // Root's threads are not limited. The user is none of this machine's, so the limit counts only the server's threads.
-  // It reads and writes files as root would, also by access(), which needs no_setuid_fixup.
+  // Root's threads are not limited. The server runs under a user ID that nobody else has on this machine, so the limit
+  // counts only its threads. It reads and writes files as root would, also by access(), which needs no_setuid_fixup.
   const std::string user = absl::StrCat(1 << 20 | getpid());
   std::vector<std::string> runner = {"setpriv",
                                      "--securebits=+no_setuid_fixup",

@@ -7,7 +7,8 @@
 
 namespace hooke {
 
-// Returns an empty text if `address` is good: empty, or HOST:PORT. Otherwise what is wrong and allowed.
+// Returns an empty text if `address` is good: empty, or HOST:PORT. Otherwise returns a text that says what is wrong and
+// what is allowed.
 std::string AddressFault(const std::string& address);
 
 }  // namespace hooke

@@ -75,7 +75,8 @@ std::string Notes(const ordered_json& document) {
   return notes;
 }
 
-// A two-level choice gets a second row: what the drivers of the nodes run among themselves.
+// A two-level choice gets a second row with the algorithm that runs between the nodes. It also tells how many drivers a
+// node has: the ranks that talk to other nodes.
 std::vector<std::string> BetweenNodesRow(const ordered_json& choice) {
   const auto drivers = choice.at("drivers").get<int64_t>();
   const ordered_json& between = choice.at("between");

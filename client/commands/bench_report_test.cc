@@ -47,7 +47,8 @@ TEST(BenchReportTest, Explanation) {
             "reduce, 16-bit sums  arena   4 B    any    ring       64 KiB  rounded once\n");
 }
 
-// Below a two-level choice stands the algorithm that runs between the nodes, with the number of drivers.
+// Below a two-level choice stands the algorithm that runs between the nodes. The line has the number of drivers, the
+// ranks of a node that talk to other nodes.
 TEST(BenchReportTest, ExplanationNamesTheAlgorithmBetweenNodes) {
   const absl::StatusOr<ExplanationReport> report = ReportExplanation(
       R"({"choices": [{"operation": "reduce", "values": "arena", "bytes_from": 4, "bytes_to": 4096,

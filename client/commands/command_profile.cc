@@ -106,8 +106,8 @@ absl::StatusOr<v1::ReadStartsResponse> ReadStarts(CoordinatorClient& coordinator
 }
 
 // Returns what the job's servers say of their last exchanges, for its trace.
-absl::StatusOr<std::vector<ServerExchanges>> ReadServers(const Invocation& invocation, CoordinatorClient& coordinator,
-                                                         const std::string& job_id) {
+absl::StatusOr<std::vector<ExchangesOfServer>> ReadServers(const Invocation& invocation, CoordinatorClient& coordinator,
+                                                           const std::string& job_id) {
   const absl::StatusOr<v1::JobStatus> job = coordinator.GetJob(job_id);
   if (!job.ok()) return job.status();
   absl::StatusOr<ClusterToken> token = ReadClusterToken(invocation.absolute_token_file());
@@ -151,7 +151,7 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   if (!starts.ok()) return Report(invocation, starts.status());
   absl::StatusOr<Ranks> ranks = coordinator->ReadProfile(flags.job, flags.steps || !flags.trace.empty());
   if (absl::IsFailedPrecondition(ranks.status()) && !starts->starts().empty()) {
-    // The job's first step is still to come, and its way there is known.
+    // The job has no profile, as before its first step. The trace can still show the starts that are known.
     if (!invocation.json()) *invocation.err << "hooke: " << ranks.status().message() << std::endl;
     ranks = Ranks();
   }
@@ -162,7 +162,7 @@ int ShowProfile(const Invocation& invocation, const ProfileFlags& flags) {
   ordered_json about_trace = nullptr;
   std::string trace_text;
   if (!flags.trace.empty()) {
-    absl::StatusOr<std::vector<ServerExchanges>> at_servers = std::vector<ServerExchanges>();
+    absl::StatusOr<std::vector<ExchangesOfServer>> at_servers = std::vector<ExchangesOfServer>();
     if (!ranks->empty()) at_servers = ReadServers(invocation, *coordinator, flags.job);
     if (!at_servers.ok()) return Report(invocation, at_servers.status());
     const absl::StatusOr<Trace> trace = MakeTrace(flags.job, *ranks, *starts, *at_servers);

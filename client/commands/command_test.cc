@@ -284,7 +284,8 @@ TEST_F(CommandTest, Scale) {
   EXPECT_EQ(Run({"scale", "fashion-9", "--groups=2"}).exit_code, 1);
 }
 
-// `drain` says what becomes of the worker and its groups. A name that no worker has gets the nearest one.
+// `drain` says what becomes of the worker and its groups. For a name that no worker has, the error suggests the most
+// similar one.
 TEST_F(CommandTest, Drain) {
   v1::NodeStatus& node = coordinator_.nodes.emplace_back();
   node.set_name("worker-2");

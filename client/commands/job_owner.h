@@ -1,7 +1,7 @@
 #ifndef HOOKE_CLIENT_COMMANDS_JOB_OWNER_H_
 #define HOOKE_CLIENT_COMMANDS_JOB_OWNER_H_
 
-// For whom a job runs if its file does not say so.
+// The owner of a job whose file names none: the user that runs this process.
 
 #include <string>
 

@@ -20,7 +20,7 @@ constexpr absl::Duration kSlowAnswer = absl::Milliseconds(200);
 constexpr absl::Duration kLongWait = absl::Minutes(1);
 constexpr absl::Duration kClockMax = absl::Seconds(2);
 constexpr absl::Duration kHeartbeat = absl::Seconds(2);  // A heartbeat comes every second, and may be late by one.
-constexpr size_t kShown = 5;                             // Of nodes or jobs with the same trouble.
+constexpr size_t kShown = 5;                             // At most so many nodes with one trouble are named.
 
 std::string NodeText(const v1::NodeStatus& node) {
   return absl::StrCat(node.kind() == v1::NodeStatus::WORKER ? "worker " : "server ", node.name());

@@ -26,7 +26,7 @@ struct ClusterValues {
   absl::Duration round_trip = absl::InfiniteDuration();  // The shortest of a few calls.
   v1::ListNodesResponse nodes;
   v1::ListJobsResponse jobs;
-  // This machine's clock before the call that listed nodes, and after it.
+  // This machine's clock before the last call that listed nodes, and after the call that listed jobs.
   absl::Time asked;
   absl::Time told;
 };
@@ -40,8 +40,8 @@ struct ClockDifference {
   absl::Duration least;
   absl::Duration most;
 };
-// The coordinator's clock by what it has told: the time of its newest status of a job, or of the newest heartbeat of a
-// node, which comes every second. nullopt if it told no time.
+// Returns how far the coordinator's clock is from ours, by the newest time that the coordinator has told. That is the
+// time of a job's status, or of a node's last heartbeat, which comes every second. nullopt: it told no time.
 std::optional<ClockDifference> CoordinatorClock(const ClusterValues& cluster);
 
 }  // namespace hooke

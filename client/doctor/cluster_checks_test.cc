@@ -137,7 +137,8 @@ TEST(ClusterChecksTest, Jobs) {
 
 TEST(ClusterChecksTest, Clock) {
   const struct {
-    // Milliseconds between the question and the answer's time on this machine; 0: there was no answer.
+    // How many milliseconds before kNow the newest heartbeat and the newest status were made, by the coordinator's
+    // clock. status_ms 0: there is no job.
     int64_t heartbeat_ms, status_ms;
     const char* found;
     Level level;

@@ -28,7 +28,8 @@ std::optional<Filesystem> ParseDf(const std::string& text);
 // Reads the seconds that `dd` names in its last line: "... 65536 bytes (66 kB, 64 KiB) copied, 0.0123 s, 5.3 MB/s".
 std::optional<double> ParseDdSeconds(const std::string& text);
 
-// Returns the names of entries in /dev/shm that no process uses any more.
+// Returns the names of this user's entries in /dev/shm that have not changed for an hour and that no process uses. An
+// entry of which the use is not known counts as used.
 std::vector<std::string> Leftovers(const std::vector<SharedEntry>& entries);
 
 }  // namespace hooke

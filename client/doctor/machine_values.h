@@ -31,18 +31,19 @@ struct WorkerDescription {
   std::vector<OwnAddress> addresses;  // All addresses of this machine, without loopback.
 };
 
-// A folder's filesystem, in bytes, as `df` tells it; nullopt if it did not answer.
+// The size and the free space of a folder's filesystem, in bytes, as `df` prints them.
 struct Filesystem {
   uint64_t size = 0;
   uint64_t free = 0;  // For users other than root.
 };
 
-// A file or folder of Hooke in /dev/shm.
+// A file or folder of Hooke in /dev/shm. A process uses a folder if it has a socket in it, and a file if its id is in
+// the file's name.
 struct SharedEntry {
   std::string name;                // "hooke-1234-5f...", "hooke-Xa3bC9".
   bool ours = false;               // It belongs to this user.
   absl::Duration age;              // The time since it was made or changed.
-  std::optional<bool> has_socket;  // For a folder: whether some process has a socket in it, if that is known.
+  std::optional<bool> has_socket;  // Whether a process uses it; nullopt: not known.
 };
 
 // The limit of processor time, or of memory, of the cgroups that this process is in.
@@ -95,8 +96,8 @@ struct MachineValues {
 
   std::string state_dir;
   std::string state_probe_dir;  // state_dir, or if that does not exist, its nearest folder that does.
-  CommandOutcome state_space;   // df of it.
-  CommandOutcome state_writes;  // dd of kStateWrites synchronous writes into it.
+  CommandOutcome state_space;   // df of state_probe_dir.
+  CommandOutcome state_writes;  // dd of kStateWrites synchronous writes into state_probe_dir.
 };
 
 // mpirun is tried with processes that print this word, one line each.

@@ -11,7 +11,7 @@
 namespace hooke {
 
 struct CgroupFolder {
-  std::string path;  // Below /sys/fs/cgroup.
+  std::string path;  // Absolute: /sys/fs/cgroup, or a folder below it.
   bool old = false;  // Of version 1 of cgroups.
 };
 

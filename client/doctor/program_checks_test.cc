@@ -95,7 +95,7 @@ TEST(ProgramChecksTest, Mpi) {
   Expect(CheckMpi(machine), Level::kOk, "MPICH 4.0.2, /usr/bin/mpirun.mpich");
   machine.mpirun_version = Printed(intel);
   Expect(CheckMpi(machine), Level::kOk, "Intel MPI 2021.19, /usr/bin/mpirun.mpich");
-  machine.worker_describe = Failed(127);  // There is no worker: any mpirun that is found is of the usual family.
+  machine.worker_describe = Failed(127);  // Without a worker, Open MPI is wanted.
   machine.mpirun_version = Failed(127);
   Expect(CheckMpi(machine), Level::kFault, "no mpirun on the PATH", "openmpi-bin");
 }

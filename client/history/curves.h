@@ -28,7 +28,7 @@ struct Curve {
 
 // Return the curves of the losses and of the center's accuracies (from 0 to 1). Of one job each group has a color and a
 // label; of several, each job. A value that is no number leaves its point out. Time is in seconds since the job's first
-// point. A group that began again at an earlier step has a curve for each of its starts.
+// point. Over steps, a group's loss gets a new curve wherever the group went back to an earlier step.
 std::vector<Curve> LossCurves(const std::vector<PlottedJob>& jobs, PlotAxis axis);
 std::vector<Curve> AccuracyCurves(const std::vector<PlottedJob>& jobs, PlotAxis axis);
 

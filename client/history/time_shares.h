@@ -9,8 +9,8 @@
 
 namespace hooke {
 
-// Fractions of the time, each from 0 to 1. What is missing to 1 is the time that is none of the three: the group was
-// down, started, or evaluated.
+// Fractions of the time, each from 0 to 1. What is missing to 1 is time in which the group was down, was starting, or
+// evaluated the model.
 struct TimeShares {
   double compute = 0;
   double collective = 0;

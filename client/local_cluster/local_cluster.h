@@ -108,7 +108,7 @@ class LocalCluster {
       : options_(std::move(options)), folder_(std::move(folder)) {}
 
   absl::Status StartAll(Interrupts* interrupts);
-  // The host at which daemons of host `place` serve pages.
+  // Returns the address at which the daemons of host `place` serve pages. Without virtual hosts it is 127.0.0.1.
   std::string PageHost(int place) const;
   // The path of the file that keeps a server's address for the next run.
   std::string RememberedAddress(int index) const;

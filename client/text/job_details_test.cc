@@ -86,7 +86,8 @@ TEST(JobDetailsTest, FilesOfAJob) {
   EXPECT_THAT(Details(job), HasSubstr("files       3 files, 2.0 KiB\n"));
 }
 
-// The text has a server that groups miss, and a setback that the notices no longer have.
+// The text names the server that groups miss. If no notice tells the last setback (the return of a part of the center
+// to a snapshot), the text has a line about it.
 TEST(JobDetailsTest, ServerThatWasAway) {
   v1::JobStatus job = RunningJob("fashion-1");
   job.add_servers("a:1");

@@ -44,7 +44,8 @@ std::vector<JobSilence> Silences(const v1::JobStatus& job, absl::Time now, absl:
 // Example: "compute 82 %, collective 15 %, exchange 3 %"; empty while all times are 0.
 std::string SharesText(const v1::RankProgress& progress);
 
-// Time until the last running group is done; nullopt while a group waits, starts or does not move.
+// Time until the last running group is done. nullopt: the job does not run, or runs a command, or a group waits, starts
+// or does not move.
 std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
 
 // Example: "exchanging with 1 of 2 servers since 12:03:04 (without 10.0.0.2:7411)". The time is when the first group
@@ -52,9 +53,9 @@ std::optional<absl::Duration> TimeLeft(const v1::JobStatus& job);
 // misses a server.
 std::string AbsentText(const v1::JobStatus& job, absl::TimeZone zone);
 
-// Example: "12:03:04  server b:2 came back from its snapshot ...". A view that begins with the job's notice number
-// `first_shown` needs this line to explain why the loss rose. Empty if there is no setback, or if that notice is not
-// newer than the setback.
+// Returns a line about the job's last setback, the return of a part of the center to a snapshot. It explains why the
+// loss rose. Example: "12:03:04  server b:2 came back from its snapshot ...". The view shows the job's notices from
+// number `first_shown` on. Returns "" if there is no setback, or if that first notice is not newer than the setback.
 std::string OlderSetbackText(const v1::JobStatus& job, int first_shown, absl::TimeZone zone);
 
 // Examples: "test accuracy 88.12 % at epoch 1.00, loss 0.3333", "at epoch 1.00, perplexity 21.5".

@@ -58,7 +58,7 @@ TEST(JobTextTest, GroupsThatMissDifferentServersAreToldApart) {
       "since 14:03:08 (without b:2)");
 }
 
-// The time left is that of the slowest group. While a group does not move, there is no time left.
+// The time left is that of the slowest group. While a group does not move, the time left is not known.
 TEST(JobTextTest, TimeLeftIsThatOfTheSlowestGroup) {
   v1::JobStatus job = TwoGroups();
   EXPECT_EQ(TimeLeft(job), absl::Seconds(50));

@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kShownOfId = 8;  // The coordinator's texts show as much of a server's identity.
+constexpr size_t kShownOfId = 8;  // Characters of a server's identity, as many as in the coordinator's texts.
 constexpr int kGpusColumn = 5;    // GPUS comes after SLOTS, if there are any.
 
 // Returns the number for JSON. JSON has no NaN and no infinity, so these become null.
@@ -163,8 +163,8 @@ std::string AccuracyText(const v1::JobStatus& job) {
   return knows ? PercentText(job.center().accuracy()) : "-";
 }
 
-// Returns what to note about a job that runs: which group is held, or else why no group of it runs. Otherwise the last
-// setback of its center.
+// Returns what to note about a job that runs: which group is held, or else why no group of it runs. Otherwise returns
+// the last setback of its center, a return of a part of it to a snapshot.
 std::string RunningNote(const v1::JobStatus& job) {
   for (const v1::GroupStatus& group : job.groups()) {
     if (group.state() == v1::GROUP_STATE_HELD) return absl::StrCat(GroupText(group), " is ", group.reason());

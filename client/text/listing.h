@@ -23,8 +23,8 @@ std::string DoneText(const v1::JobStatus& job);
 
 // Returns a table of jobs. If the coordinator left out older jobs, the last line gives their number.
 std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, absl::TimeZone zone);
-// Below the table is a line for each live server that has answered groups lately, and for each on which nothing is
-// placed: it says why.
+// Below the table is a line for each live server that has answered groups lately. Each unusable server
+// and each avoided worker has a line that says why.
 std::string NodesTable(const v1::ListNodesResponse& nodes, absl::Time now, absl::TimeZone zone);
 
 nlohmann::ordered_json JobToJson(const v1::JobStatus& job);

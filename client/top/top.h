@@ -24,10 +24,13 @@ struct TopOptions {
   std::function<absl::Time()> clock = absl::Now;
 };
 
-// Shows the cluster `count` times. While the coordinator does not answer, the last state is shown, with the trouble.
-// OK: all were shown, and the coordinator answered last. CANCELLED: an interrupt came. Otherwise the error of the first
-// look; an error that passes, as UNAVAILABLE, if the last of `count` looks had it; at once any other error. All
-// arguments must outlive the call. `coordinator` should have limits for its calls, which an interrupt does not end.
+// Shows the cluster `count` times, or until an interrupt. While the coordinator does not answer, it shows the last
+// state with the trouble. All arguments must outlive the call. `coordinator` should have limits for its calls, which an
+// interrupt does not end.
+//
+// Returns OK if the last of `count` looks succeeded, and CANCELLED after an interrupt. Any error of the first look ends
+// it at once. So does a later error that is the coordinator's answer. An error of a coordinator that is busy, stops or
+// starts, such as UNAVAILABLE, is returned only if the last of `count` looks has it.
 absl::Status RunTop(CoordinatorClient& coordinator, Interrupts& interrupts, const TopOptions& options,
                     const std::function<void(const TopState& state, absl::Time now)>& show);
 

@@ -34,8 +34,8 @@ struct ClusterRates {
 };
 
 // `before` is a look at the same cluster a few seconds earlier; without it only samples are known, which ranks report.
-// A group that exchanges does so with each server of its job. The samples of a group on several workers are divided by
-// the number of ranks.
+// A group that exchanges does so with each server of its job. The samples of a group on several workers are split among
+// the workers in proportion to their ranks.
 ClusterRates RatesOf(const std::optional<ClusterLook>& before, const ClusterLook& now);
 
 }  // namespace hooke

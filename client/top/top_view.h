@@ -30,9 +30,9 @@ struct TopViewOptions {
   absl::TimeZone zone = absl::LocalTimeZone();
 };
 
-// Returns the picture: a line about all, then jobs, the groups of jobs that run, workers, servers. Jobs that have ended
-// come last. If there are more rows than lines, each table gets a share, and says how many rows are left out. While the
-// coordinator is away, the first line says so.
+// Returns the picture: a line about all, then tables of jobs, of the groups of jobs that run, of workers, and of
+// servers. Jobs that have ended are the last rows of the first table. If there are more rows than lines, each table
+// gets a share, and says how many rows are left out. While the coordinator is away, the first line says so.
 std::vector<std::string> RenderTop(const TopState& state, absl::Time now, const TopViewOptions& options);
 
 // Returns the line of RenderTop about a coordinator that is away.
@@ -42,8 +42,9 @@ std::string TopAwayText(const TopState& state, absl::Time now, absl::TimeZone zo
 // nodes as `hooke jobs` and `hooke nodes` have them.
 nlohmann::ordered_json TopToJson(const TopState& state);
 
-// Divides `room` lines among tables that want so many rows. A table with rows has two lines besides them: an empty one
-// and its header. Each table gets what it wants, or else an equal share of what the others leave.
+// Divides `room` lines among the tables, and returns the rows of each. Table i wants wanted[i] rows. A table with rows
+// takes two more lines: an empty one and its header. Each table gets what it wants, or else an equal share of what the
+// others leave.
 std::vector<size_t> ShareRows(const std::vector<size_t>& wanted, size_t room);
 
 }  // namespace hooke

@@ -95,7 +95,7 @@ TEST(TopViewTest, NoRates) {
   EXPECT_THAT(LineWith(RenderTop(state, kNow, InUtc(0, 0)), "fashion-2 0 "), HasSubstr("500/1123  -  "));
 }
 
-// The samples of a group on two workers are divided by their ranks.
+// If a group runs on two workers, each worker gets a share of its samples in proportion to the ranks that it runs.
 TEST(TopViewTest, SamplesOfParts) {
   ClusterLook look = State().look;
   v1::GroupStatus* group = look.jobs.mutable_jobs(1)->mutable_groups(0);

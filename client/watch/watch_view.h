@@ -17,7 +17,7 @@ namespace hooke {
 
 struct WatchViewOptions {
   int width = 80;   // Columns of the terminal; a longer line is cut and ends in "…".
-  int height = 24;  // Lines of the terminal. A picture has at most so many, or three.
+  int height = 24;  // Lines of the terminal. A picture has at most so many lines, but always may have three.
   absl::TimeZone zone = absl::LocalTimeZone();
 };
 

@@ -27,20 +27,20 @@ from report import FAILED, PASSED, SKIPPED, Found, Report, failed, skipped
 HERE = pathlib.Path(__file__).resolve().parent
 # Libraries of which the machine's own are taken, if it has them.
 MACHINES_OWN = {"libcrypto.so.3", "libssl.so.3", "libz.so.1"}
-RATIO_MIN = 0.98  # Of a script's speed with Hooke to that without.
+RATIO_MIN = 0.98  # The least allowed ratio of a script's speed with Hooke to its speed without Hooke.
 TORCH_SECONDS = 240  # A dozen groups start, whose processes import torch.
 SCRIPT_SECONDS = 60
 JOB_SECONDS = 75
 
 
 class Ended(NamedTuple):
-    """What came of a program."""
+    """How a program ended, and its output."""
 
     status: Optional[int]  # None: it took too long.
     output: str
 
     def lines(self) -> List[str]:
-        """What it said, but what mpirun adds of its own after lines of dashes."""
+        """The lines of the output, without those that mpirun adds after a line of dashes."""
         return [line.strip()[:300] for line in self.output.split("\n-----")[0].splitlines() if line.strip()] or ["no output"]
 
     def why(self, seconds: float) -> str:
@@ -123,7 +123,7 @@ def environment_of(folder: pathlib.Path, scratch: pathlib.Path) -> Dict[str, str
         "OPAL_PKGDATADIR": str(folder / "share/openmpi"),
         "OMPI_MCA_mca_base_component_path": str(folder / "plugins/openmpi3"),
         "PMIX_MCA_mca_base_component_path": str(folder / "plugins/pmix"),
-        # Copies from another process's memory are not allowed everywhere, and the library does not try them out.
+        # Some machines forbid copies from another process's memory, and Open MPI does not test whether they work.
         "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

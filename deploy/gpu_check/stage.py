@@ -15,12 +15,12 @@ MPI_TEXTS = ("/usr/share/openmpi",)
 MPI_PROGRAMS = {"mpirun.openmpi": "/usr/bin/orterun", "orted": "/usr/bin/orted"}
 # A worker wants this program, which only jobs with a built-in network run. Its LibTorch has four times the size of all else.
 NO_TRAINER = "#!/bin/sh\necho 'hooke-rank: this copy of Hooke runs commands only, no built-in networks' >&2\nexit 1\n"
-# Of the tree: what runs under the machine's Python.
+# Files of the source tree that run under the machine's Python.
 SOURCES = ("python/hooke/*.py", "python/examples/*.py", "python/tests/*.py", "deploy/skips.py", "deploy/polling.py")
 
 
 def libraries_of(file: pathlib.Path) -> set:
-    """The libraries that the dynamic loader finds for a program or library, but those of the system."""
+    """The libraries that the dynamic loader finds for a program or library, except those in OF_THE_SYSTEM."""
     listed = subprocess.run(["ldd", str(file)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     missing = re.findall(r"^\s*(\S+) => not found", listed, re.MULTILINE)
     if missing:

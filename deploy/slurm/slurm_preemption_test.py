@@ -19,7 +19,7 @@ PartitionName=gentle Nodes=ALL Default=YES PriorityTier=1 PreemptMode=REQUEUE Gr
 PartitionName=cancelled Nodes=ALL PriorityTier=1 PreemptMode=CANCEL GraceTime=60 State=UP
 PartitionName=requeued Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=0 State=UP
 PartitionName=urgent Nodes=ALL PriorityTier=9 PreemptMode=OFF State=UP"""
-# It has no end of its own within the test.
+# This job trains longer than the test runs.
 JOB = f"""name: preempted
 model: small-mlp
 data: {{format: idx, train: {DATA}, test: {DATA}}}

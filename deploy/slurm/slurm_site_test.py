@@ -141,7 +141,8 @@ class Site(slurm_fixture.SlurmTestCase):
         agent.kill()
         agent.wait()
         self.before.remove("hooke-worker")
-        # It is the same agent. Another one would have to wait until this one was silent for 90 s.
+        # The coordinator takes the new process for the same agent. A different agent would have to wait until the first
+        # one was silent for 90 s.
         ready = self.folder / "ready"
         self.agent(f"--ready-file={ready}")
         self.wait_for("the agent is accepted again", ready.exists, seconds=60)

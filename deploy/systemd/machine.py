@@ -47,7 +47,7 @@ def inside(root, outside, binds):
     private_root.mount("-t", "cgroup2", "cgroup2", root / "sys/fs/cgroup")
     put_units(root)
     private_root.enter(root)
-    # As on a machine that has booted. systemd hands credentials to services through mounts that spread.
+    # Mounts spread, as on a machine that has booted, because systemd hands credentials to services through mounts.
     private_root.mount("--make-rshared", "/")
     environment = {"container": "other", "PATH": "/usr/sbin:/usr/bin", "SYSTEMD_UNIT_PATH": f"/{UNIT_FOLDER}", "SYSTEMD_GENERATOR_PATH": "/nowhere"}
     os.execve(SYSTEMD, [SYSTEMD, "--system", "--unit=multi-user.target", "--log-target=null"], environment)

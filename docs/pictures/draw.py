@@ -15,7 +15,7 @@ COLLECTIVE = ("#fdebd0", "#d68f2c")
 SERVER = ("#e2f3e4", "#4f9d5b")
 FAILED = ("#fbe3e3", "#c94f4f")
 PLAIN = ("#ffffff", EDGE)
-# Of a sans-serif letter, against the size of the font: a little more than most fonts take.
+# The width of a letter as a fraction of the font size: a little more than in most sans-serif fonts.
 LETTER = 0.53
 
 
@@ -37,7 +37,7 @@ class Picture:
         )
 
     def box(self, x, y, width, height, texts, kind=PLAIN, size=13):
-        """Lines of text in the middle of a box, the first one bold where there are several."""
+        """Draws a box with lines of text in its middle. If there are several lines, the first one is bold."""
         fill, edge = kind
         self.lines.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="5" fill="{fill}" stroke="{edge}"/>')
         step = size + 4
@@ -51,7 +51,7 @@ class Picture:
         self.lines.append(f'<path d="M{x1} {y1}L{x2} {y2}" stroke="{EDGE}" fill="none" stroke-dasharray="5 4"/>')
 
     def arrow(self, *points, dashed=False):
-        """Through x, y, x, y, ...; its head is at the last point."""
+        """Draws an arrow through the points (x, y, x, y, ...). Its head is at the last point."""
         path = "L".join(f"{x} {y}" for x, y in zip(points[::2], points[1::2]))
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         self.lines.append(f'<path d="M{path}" stroke="{QUIET}" stroke-width="1.4" fill="none"{dash} marker-end="url(#head)"/>')

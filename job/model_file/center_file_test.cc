@@ -105,7 +105,7 @@ TEST(CenterFileTest, FailsBeforeTheFirstByteIfAServerIsAway) {
             absl::FailedPreconditionError("job fashion-1 (queued) has no center yet; export it after its first step"));
 }
 
-// A server that fails after that ends the file with its error, and never with fewer bytes.
+// If a server fails after the first bytes of the file, Next() returns an error. The file never just ends early.
 TEST(CenterFileTest, FailsLaterIfAServerIsLost) {
   for (const int failing : {2, -1}) {
     FakeSource source;

@@ -24,7 +24,7 @@ enum class ProfileSizes {
   kExact,
 };
 
-// Calls of all ranks for one row; `calls`, `bytes` and times are sums over the ranks.
+// Calls of all ranks for one row. `calls`, `bytes`, `time_ns` and `step_ns` are sums over the ranks.
 struct ProfileRow {
   v1::Operation operation = v1::OPERATION_UNSPECIFIED;
   bool fused = false;
@@ -53,7 +53,7 @@ struct ProfileSummary {
   uint64_t calls_left_out = 0;
   std::vector<ProfileRow> rows;  // Sorted by operation, size and fusion.
 
-  // The share of the time in steps that the row's calls took, from 0; 0 if no time is known.
+  // The row's `step_ns` divided by that of the summary; 0 if no time in steps is known.
   double ShareOf(const ProfileRow& row) const;
 };
 

@@ -39,7 +39,8 @@ constexpr int kCompute = v1::RankProgress::COMPUTE;
 constexpr int kCollective = v1::RankProgress::COLLECTIVE;
 constexpr int kExchange = v1::RankProgress::EXCHANGE;
 
-// Rank 1 computes for 130 and rank 0 for 100, so rank 0 waits for 30. The collective takes both 20, the exchange 50.
+// Rank 1 computes for 130 ns and rank 0 for 100 ns, so rank 0 waits for 30 ns. On both ranks the collective then takes
+// 20 ns and the exchange 50 ns.
 TEST(StepSplitTest, TellsWaitingFromMoving) {
   const std::vector<StepSplit> splits = SplitSteps({
       Rank(0, 0, {{0, 0, 100, kCompute}, {0, 100, 150, kCollective}, {1, 100, 150, 7}, {0, 150, 200, kExchange}}),

@@ -22,11 +22,11 @@ std::string MachineOf(const v1::ReadProfileResponse& rank) {
 }
 
 // Returns the name of the machine of a server that has answered. Without a name it counts as a machine of its own.
-std::string MachineOf(const ServerExchanges& server) {
+std::string MachineOf(const ExchangesOfServer& server) {
   return server.answer->machine().empty() ? absl::StrCat("server ", server.address) : server.answer->machine();
 }
 
-bool HasExchanges(const ServerExchanges& server) { return server.answer.ok() && !server.answer->exchanges().empty(); }
+bool HasExchanges(const ExchangesOfServer& server) { return server.answer.ok() && !server.answer->exchanges().empty(); }
 
 // For each machine, the offset with the smallest error.
 using Clocks = std::map<std::string, std::optional<v1::ClockOffset>>;
@@ -36,12 +36,12 @@ void AddClock(bool is_known, const v1::ClockOffset& clock, std::optional<v1::Clo
   if (!best.has_value() || clock.error_ns() < best->error_ns()) best = clock;
 }
 
-Clocks OffsetsOf(absl::Span<const v1::ReadProfileResponse> ranks, absl::Span<const ServerExchanges> servers) {
+Clocks OffsetsOf(absl::Span<const v1::ReadProfileResponse> ranks, absl::Span<const ExchangesOfServer> servers) {
   Clocks clocks;
   for (const v1::ReadProfileResponse& rank : ranks) {
     AddClock(rank.profile().has_clock(), rank.profile().clock(), clocks[MachineOf(rank)]);
   }
-  for (const ServerExchanges& server : servers) {
+  for (const ExchangesOfServer& server : servers) {
     if (HasExchanges(server)) AddClock(server.answer->has_clock(), server.answer->clock(), clocks[MachineOf(server)]);
   }
   return clocks;
@@ -86,7 +86,7 @@ std::vector<PlacedEvent> Place(absl::Span<const v1::ReadProfileResponse> ranks, 
 }
 
 // Adds the exchanges that overlap the time of `common.events`, and the servers without any that do.
-void PlaceExchanges(absl::Span<const ServerExchanges> servers, const Clocks& clocks, CommonClock& common) {
+void PlaceExchanges(absl::Span<const ExchangesOfServer> servers, const Clocks& clocks, CommonClock& common) {
   int64_t first = kTimeMax;
   int64_t last = std::numeric_limits<int64_t>::min();
   for (const PlacedEvent& placed : common.events) {
@@ -122,7 +122,7 @@ int64_t EndOf(int64_t begin_ns, uint64_t duration_ns) {
   return duration_ns > room ? kTimeMax : static_cast<int64_t>(static_cast<uint64_t>(begin_ns) + duration_ns);
 }
 
-CommonClock PlaceEvents(absl::Span<const v1::ReadProfileResponse> ranks, absl::Span<const ServerExchanges> servers) {
+CommonClock PlaceEvents(absl::Span<const v1::ReadProfileResponse> ranks, absl::Span<const ExchangesOfServer> servers) {
   Clocks clocks = OffsetsOf(ranks, servers);
   CommonClock common;
   const std::optional<std::string> only = OnlyMachineOf(ranks);

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "proto/coordinator.pb.h"
 #include "proto/parameter_server.pb.h"
-#include "wire/calls/server_exchanges.h"
+#include "wire/calls/exchanges_of_server.h"
 
 namespace hooke {
 
@@ -39,7 +39,7 @@ struct CommonClock {
   uint32_t machines = 0;
   uint32_t ranks = 0;                    // Ranks whose events are placed.
   uint32_t ranks_left_out = 0;           // Ranks on machines whose clock offset is unknown.
-  std::vector<size_t> servers_left_out;  // Indices of servers with exchanges that are on such machines.
+  std::vector<size_t> servers_left_out;  // Indices of servers whose exchanges cannot be put on this clock.
   // Indices of servers that have exchanges, but none at the time of the ranks' events.
   std::vector<size_t> servers_apart;
   int64_t error_ns = 0;  // Events of two machines may be off by this much at most; 0 with one machine.
@@ -47,7 +47,7 @@ struct CommonClock {
 
 // The events and exchanges of the result point into `ranks` and `servers`.
 CommonClock PlaceEvents(absl::Span<const v1::ReadProfileResponse> ranks,
-                        absl::Span<const ServerExchanges> servers = {});
+                        absl::Span<const ExchangesOfServer> servers = {});
 
 // Returns when something ends that begins at `begin_ns`: the largest time if it is out of range.
 int64_t EndOf(int64_t begin_ns, uint64_t duration_ns);

@@ -109,7 +109,7 @@ void WriteStarts(const StartTrace& starts, int64_t origin_ns, const TraceLines& 
 }  // namespace
 
 absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::ReadProfileResponse> ranks,
-                                const v1::ReadStartsResponse& starts, absl::Span<const ServerExchanges> servers) {
+                                const v1::ReadStartsResponse& starts, absl::Span<const ExchangesOfServer> servers) {
   const CommonClock clock = PlaceEvents(ranks, servers);
   const std::vector<PlacedEvent>& placed = clock.events;
   const StartTrace of_starts = clock.is_unix ? TraceStarts(starts) : StartTrace();

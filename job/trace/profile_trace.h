@@ -33,7 +33,7 @@ struct Trace {
 
 // Makes the trace. FAILED_PRECONDITION if there are neither events nor starts.
 absl::StatusOr<Trace> MakeTrace(absl::string_view job_id, absl::Span<const v1::ReadProfileResponse> ranks,
-                                const v1::ReadStartsResponse& starts, absl::Span<const ServerExchanges> servers = {});
+                                const v1::ReadStartsResponse& starts, absl::Span<const ExchangesOfServer> servers = {});
 
 }  // namespace hooke
 

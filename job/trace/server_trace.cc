@@ -14,14 +14,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Above the processes of ranks, and of daemons (start_trace.cc).
+// The trace's process number of the first server. It is above those of ranks, and those in start_trace.cc.
 constexpr uint64_t kFirstServer = (uint64_t{1} << 30) + (uint64_t{1} << 24);
-// Above the numbers of the arrows of starts.
+// Each exchange arrow has an id above this number, which is above the ids of the arrows between spans of starts.
 constexpr uint64_t kFirstArrow = uint64_t{1} << 32;
 
 using RankId = std::pair<uint32_t, uint32_t>;  // Group and rank.
 
-// Returns the phases of each rank. `events` are those of a CommonClock.
+// Returns the phases (track 0) of each rank. `events` are sorted by group, rank and track, as CommonClock::events is.
 std::map<RankId, absl::Span<const PlacedEvent>> PhasesByRank(absl::Span<const PlacedEvent> events) {
   std::map<RankId, absl::Span<const PlacedEvent>> phases;
   for (size_t begin = 0; begin < events.size();) {
@@ -164,7 +164,7 @@ ExchangeArrows ArrowsOf(const PlacedExchange& exchange, absl::Span<const PlacedE
   return arrows;
 }
 
-void WriteExchanges(const CommonClock& clock, absl::Span<const ServerExchanges> servers, int64_t origin_ns,
+void WriteExchanges(const CommonClock& clock, absl::Span<const ExchangesOfServer> servers, int64_t origin_ns,
                     const TraceLines& lines) {
   ExchangeLines writer(clock, origin_ns, lines);
   const PlacedExchange* last = nullptr;
@@ -178,9 +178,9 @@ void WriteExchanges(const CommonClock& clock, absl::Span<const ServerExchanges> 
   }
 }
 
-std::vector<std::string> NotesOn(const CommonClock& clock, absl::Span<const ServerExchanges> servers) {
+std::vector<std::string> NotesOn(const CommonClock& clock, absl::Span<const ExchangesOfServer> servers) {
   std::map<std::string, std::vector<std::string>> by_reason;
-  for (const ServerExchanges& server : servers) {
+  for (const ExchangesOfServer& server : servers) {
     if (!server.answer.ok()) by_reason[WhyNone(server.answer.status())].push_back(server.address);
   }
   for (const size_t index : clock.servers_left_out) {

@@ -27,11 +27,11 @@ struct ExchangeArrows {
 ExchangeArrows ArrowsOf(const PlacedExchange& exchange, absl::Span<const PlacedEvent> phases, int64_t error_ns);
 
 // Writes the lines of all exchanges. Times are from `origin_ns` on.
-void WriteExchanges(const CommonClock& clock, absl::Span<const ServerExchanges> servers, int64_t origin_ns,
+void WriteExchanges(const CommonClock& clock, absl::Span<const ExchangesOfServer> servers, int64_t origin_ns,
                     const TraceLines& lines);
 
 // Says which servers' exchanges are missing, and why. A sentence for each reason.
-std::vector<std::string> NotesOn(const CommonClock& clock, absl::Span<const ServerExchanges> servers);
+std::vector<std::string> NotesOn(const CommonClock& clock, absl::Span<const ExchangesOfServer> servers);
 
 }  // namespace hooke
 

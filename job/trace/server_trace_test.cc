@@ -64,8 +64,8 @@ v1::ServedExchange Exchange(uint32_t group, uint64_t sequence, int64_t begin_us,
 }
 
 // Times of the exchanges are by the server's clock.
-ServerExchanges Server(const std::string& address, const std::string& machine, std::optional<int64_t> clock_us,
-                       const std::vector<v1::ServedExchange>& exchanges) {
+ExchangesOfServer Server(const std::string& address, const std::string& machine, std::optional<int64_t> clock_us,
+                         const std::vector<v1::ServedExchange>& exchanges) {
   v1::ReadExchangesResponse answer;
   answer.set_machine(machine);
   if (clock_us.has_value()) {
@@ -76,7 +76,8 @@ ServerExchanges Server(const std::string& address, const std::string& machine, s
   return {address, answer};
 }
 
-// Steps 7 and 8 of a rank that exchanges after each. It waits for its answers in a second phase, as ranks do.
+// Steps 7 and 8 of a rank that exchanges after each, and the start of step 9. It waits for its answers in a second
+// phase, as ranks do.
 const std::vector<Phase> kTwoSteps = {{kCompute, 6, 1000, 1100}, {kExchange, 7, 1100, 1120}, {kExchange, 7, 1120, 1200},
                                       {kCompute, 7, 1200, 1300}, {kExchange, 8, 1300, 1320}, {kExchange, 8, 1320, 1400},
                                       {kCompute, 8, 1400, 1500}};
@@ -107,7 +108,7 @@ std::vector<Line> LinesOf(const Trace& trace) {
 // A server's exchange is a span of its process, on the clock of the ranks, with arrows from the rank's exchange and to
 // its next phase. Exchanges before and after the ranks' events are left out.
 TEST(ServerTraceTest, SpansAndArrows) {
-  const std::vector<ServerExchanges> servers = {
+  const std::vector<ExchangesOfServer> servers = {
       Server("s:1", "m", 50, {Exchange(0, 5, 100, 1049), Exchange(0, 7, 1160, 1240), Exchange(0, 9, 1551, 1560)})};
   const absl::StatusOr<Trace> trace = MakeTrace("job-1", {Rank(0, "m", 50, kTwoSteps)}, {}, servers);
   ASSERT_TRUE(trace.ok()) << trace.status();
@@ -179,8 +180,8 @@ TEST(ServerTraceTest, Arrows) {
 // Servers on other machines are put on the coordinator's clock, and the trace's error counts theirs.
 TEST(ServerTraceTest, OtherMachines) {
   const std::vector<v1::ReadProfileResponse> ranks = {Rank(0, "a", 50, kTwoSteps), Rank(1, "b", 7000, kTwoSteps)};
-  const std::vector<ServerExchanges> servers = {Server("s:1", "c", 90, {Exchange(1, 7, 1200, 1240)}),
-                                                Server("s:2", "b", std::nullopt, {Exchange(1, 7, 8110, 8130)})};
+  const std::vector<ExchangesOfServer> servers = {Server("s:1", "c", 90, {Exchange(1, 7, 1200, 1240)}),
+                                                  Server("s:2", "b", std::nullopt, {Exchange(1, 7, 8110, 8130)})};
   const absl::StatusOr<Trace> trace = MakeTrace("job-1", ranks, {}, servers);
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(trace->machines, 3u);
@@ -196,7 +197,7 @@ TEST(ServerTraceTest, OtherMachines) {
 // A server whose clock is not known is left out, and so is each that has not answered. Notes say why. Servers with the
 // same reason share a note.
 TEST(ServerTraceTest, NotesOnMissingServers) {
-  const std::vector<ServerExchanges> servers = {
+  const std::vector<ExchangesOfServer> servers = {
       Server("s:1", "elsewhere", std::nullopt, {Exchange(0, 7, 1110, 1190)}),
       {"s:2", absl::NotFoundError("no")},
       {"s:3", absl::UnimplementedError("")},
@@ -219,9 +220,10 @@ TEST(ServerTraceTest, NotesOnMissingServers) {
   }
 }
 
-// Servers' exchanges are shown only at the times of ranks' events. So without profiles and starts there is no trace.
+// A trace shows servers' exchanges only between the first and the last event of the ranks. So without profiles and
+// starts of ranks there is no trace.
 TEST(ServerTraceTest, NoRanksNoExchanges) {
-  const std::vector<ServerExchanges> servers = {Server("s:1", "m", 0, {Exchange(0, 7, 1110, 1190)})};
+  const std::vector<ExchangesOfServer> servers = {Server("s:1", "m", 0, {Exchange(0, 7, 1110, 1190)})};
   EXPECT_EQ(MakeTrace("job-1", {}, {}, servers).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -242,7 +244,7 @@ TEST(ServerTraceTest, SurvivesNonsense) {
     rank.mutable_profile()->mutable_events(3)->set_begin_ns(random());
     rank.mutable_profile()->mutable_events(4)->set_duration_ns(random());
     rank.mutable_profile()->mutable_clock()->set_offset_ns(static_cast<int64_t>(random()));
-    ServerExchanges server = Server("s:\xff", std::string(1, static_cast<char>(random())), 0, exchanges);
+    ExchangesOfServer server = Server("s:\xff", std::string(1, static_cast<char>(random())), 0, exchanges);
     server.answer->mutable_clock()->set_offset_ns(static_cast<int64_t>(random()));
     const absl::StatusOr<Trace> trace = MakeTrace("job-1", {&rank, 1}, {}, {&server, 1});
     ASSERT_TRUE(trace.ok());

@@ -15,7 +15,7 @@
 namespace hooke {
 namespace {
 
-// Above the processes of all ranks.
+// Process numbers in the trace. They are above those of all ranks (TraceProcessOf).
 constexpr uint64_t kClient = uint64_t{1} << 30;
 constexpr uint64_t kCoordinator = kClient + 1;
 constexpr uint64_t kFirstWorker = kClient + 2;

@@ -9,8 +9,8 @@
 // A text that is not YAML gives FILE:LINE:COLUMN: and the fault. Text from the file is escaped, so that it cannot steer
 // the terminal.
 //
-// Whether the data exist is not checked: they are on the ranks' nodes. What the file names on the machine where it lies
-// comes through a JobFolder, so this room does no I/O.
+// Whether the data exist is not checked: they are on the ranks' nodes. A JobFolder reads the other files that the job
+// file names, so the code of this folder does no I/O.
 
 #include <cstddef>
 #include <map>

@@ -17,7 +17,7 @@
 namespace hooke {
 namespace {
 
-// The keys of a kind, each with the key of the whole job that has the same values.
+// The keys of a kind. Each comes with the path of the job's key by whose type and range its value is checked.
 const std::vector<std::pair<std::string, std::string>>& KindKeys() {
   static const auto& keys =
       *new std::vector<std::pair<std::string, std::string>>{{"count", "groups.count"},

@@ -6,9 +6,10 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/collectives/broadcast.h"
 #include "mpi_group/collectives/case_values.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -27,7 +28,7 @@ struct CaseCall {
   }
 
   Scratch scratch;
-  Call call = {absl::Now() + absl::Seconds(60), scratch, /*chunk_bytes=*/4096};
+  Call call = {SteadyNow() + absl::Seconds(60), scratch, /*chunk_bytes=*/4096};
 };
 
 // The memory of one rank's list.
@@ -126,8 +127,8 @@ void CheckReduceScatters(CaseList& list, DataType type, int rank, int ranks, con
   }
 }
 
-// On entry rank r has only its own part. Checks that on return every part has its rank's numbers, and the values
-// outside the parts are unchanged.
+// On entry a rank's whole list holds the rank's own numbers. Checks that on return every part holds the numbers of its
+// owner, and that the values outside the parts are unchanged.
 template <typename AllGather>
 void CheckAllGathers(CaseList& list, DataType type, int rank, int ranks, const AllGather& all_gather) {
   for (const Parts& parts : PartsToTry(list.list().size(), ranks)) {

@@ -18,13 +18,13 @@ struct Halving {
 absl::InlinedVector<Halving, 16> Halvings(const Folding& folding, uint64_t values) {
   absl::InlinedVector<Halving, 16> halvings;
   ValueRange range = {0, values};
-  for (int distance = folding.nodes() / 2; distance > 0; distance /= 2) {
+  for (int distance = folding.remaining() / 2; distance > 0; distance /= 2) {
     const uint64_t middle = range.begin + range.size() / 2;
     const ValueRange lower = {range.begin, middle};
     const ValueRange upper = {middle, range.end};
-    const bool keeps_upper = (folding.node() & distance) != 0;
+    const bool keeps_upper = (folding.index() & distance) != 0;
     halvings.push_back(
-        {folding.RankOf(folding.node() ^ distance), keeps_upper ? upper : lower, keeps_upper ? lower : upper});
+        {folding.RankOf(folding.index() ^ distance), keeps_upper ? upper : lower, keeps_upper ? lower : upper});
     range = halvings.back().kept;
   }
   return halvings;
@@ -57,7 +57,7 @@ absl::Status HalvingDoublingAllReduce(Transport& transport, const TensorList& va
   const TensorList& list = accumulator.list();
   const Folding folding(transport.rank(), n);
   absl::Status status = folding.Fold(transport, list, {list.type(), op}, call);
-  if (status.ok() && folding.node() >= 0) status = HalveAndDouble(transport, folding, list, op, call);
+  if (status.ok() && folding.index() >= 0) status = HalveAndDouble(transport, folding, list, op, call);
   if (status.ok()) status = folding.Unfold(transport, list, call);
   if (status.ok()) accumulator.Store();
   return status;

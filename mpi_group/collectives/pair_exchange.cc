@@ -54,12 +54,12 @@ absl::Status ExchangeAndReduce(Transport& transport, const PairExchange& pair, c
 }
 
 Folding::Folding(int rank, int ranks) : rank_(rank) {
-  while (2 * nodes_ <= ranks) nodes_ *= 2;
-  extra_ = ranks - nodes_;
+  while (2 * remaining_ <= ranks) remaining_ *= 2;
+  extra_ = ranks - remaining_;
   if (rank >= 2 * extra_) {
-    node_ = rank - extra_;
+    index_ = rank - extra_;
   } else {
-    node_ = rank % 2 == 1 ? rank / 2 : -1;
+    index_ = rank % 2 == 1 ? rank / 2 : -1;
   }
 }
 
@@ -67,14 +67,14 @@ absl::Status Folding::Fold(Transport& transport, const TensorList& values, const
                            const Call& call) const {
   if (rank_ >= 2 * extra_) return absl::OkStatus();
   const TensorList nothing = values.Slice({0, 0});
-  if (node_ < 0) return ExchangeAndReduce(transport, {rank_ + 1, values, nothing}, reduction, call);
+  if (index_ < 0) return ExchangeAndReduce(transport, {rank_ + 1, values, nothing}, reduction, call);
   return ExchangeAndReduce(transport, {rank_ - 1, nothing, values}, reduction, call);
 }
 
 absl::Status Folding::Unfold(Transport& transport, const TensorList& values, const Call& call) const {
   if (rank_ >= 2 * extra_) return absl::OkStatus();
   const TensorList nothing = values.Slice({0, 0});
-  if (node_ < 0) return ExchangeAndStore(transport, {rank_ + 1, nothing, values}, call);
+  if (index_ < 0) return ExchangeAndStore(transport, {rank_ + 1, nothing, values}, call);
   return ExchangeAndStore(transport, {rank_ - 1, values, nothing}, call);
 }
 

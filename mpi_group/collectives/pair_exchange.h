@@ -34,11 +34,11 @@ class Folding {
  public:
   Folding(int rank, int ranks);
 
-  int nodes() const { return nodes_; }  // Number of remaining ranks: the largest power of two up to n.
+  int remaining() const { return remaining_; }  // Number of remaining ranks: the largest power of two up to n.
   // This rank's number among the remaining ones; -1 if it has dropped out.
-  int node() const { return node_; }
-  // The rank in the transport of remaining rank `node`.
-  int RankOf(int node) const { return node < extra_ ? 2 * node + 1 : node + extra_; }
+  int index() const { return index_; }
+  // The rank in the transport of the remaining rank with this index.
+  int RankOf(int index) const { return index < extra_ ? 2 * index + 1 : index + extra_; }
 
   // Fold() comes before the algorithm and reduces each pair's values on its second rank. Unfold() comes after it and
   // sends the result back to the first rank.
@@ -47,9 +47,9 @@ class Folding {
 
  private:
   int rank_;
-  int nodes_ = 1;
+  int remaining_ = 1;
   int extra_;
-  int node_;
+  int index_;
 };
 
 }  // namespace hooke

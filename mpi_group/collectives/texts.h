@@ -2,8 +2,9 @@
 #define HOOKE_MPI_GROUP_COLLECTIVES_TEXTS_H_
 
 // While a group starts, its ranks tell one another short texts by these functions. A text travels up or down a binomial
-// tree (tree.h) whose root is rank 0. In one call a rank sends and receives at most 2 ceil(log2 n) messages, and all
-// ranks together 2(n-1). All functions are collective; their errors are those of the transport unless they say more.
+// tree (tree.h) whose root is rank 0. In one call a rank sends at most 2 ceil(log2 n) messages and receives at most as
+// many. All ranks together send at most 2(n-1) messages, in GatherNodes 4(n-1). All functions are collective; their
+// errors are those of the transport unless they say more.
 
 #include <cstdint>
 #include <string>

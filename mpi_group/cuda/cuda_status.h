@@ -21,8 +21,8 @@ absl::Status CudaStatus(cudaError_t code, absl::string_view what);
 // first error ends the wait. Errors: DEADLINE_EXCEEDED, the error of `healthy`, or an error of the stream's work.
 absl::Status AwaitStream(cudaStream_t stream, absl::Time deadline, const std::function<absl::Status()>& healthy);
 
-// Waits until the event has happened that was recorded last, if any. Errors: DEADLINE_EXCEEDED, or an error of the
-// stream's work.
+// Waits until the work before the last recording of `event` is done. Returns at once if it was never recorded. Errors:
+// DEADLINE_EXCEEDED, or an error of the stream's work.
 absl::Status AwaitEvent(cudaEvent_t event, absl::Time deadline);
 
 }  // namespace hooke

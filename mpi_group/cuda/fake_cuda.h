@@ -49,7 +49,8 @@ struct FakeState {
 
 absl::Mutex& FakeMutex();
 FakeState& Fake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(FakeMutex());
-// Forgets counts, settings and contexts. Nothing may exist.
+// Forgets counts, settings and contexts. No communicator or registration may exist, because their counts begin at 0
+// again.
 void ResetFake();
 // A copy of the state.
 FakeState LookAtFake();

@@ -72,7 +72,7 @@ class NcclGroup : public DeviceGroup {
     stream_.reset();
   }
 
-  // `status` is an error that this rank already has.
+  // `status` is OK, or an error that this rank already has.
   absl::Status Start(absl::Status status) {
     ncclUniqueId id = {};
     if (status.ok()) status = OpenDevice();

@@ -27,7 +27,7 @@ constexpr int kRanks = 3;
 // Value i of a rank. Sums are negative, and no multiples of the number of ranks.
 template <typename T>
 T Value(int rank, uint64_t i) {
-  return static_cast<T>(static_cast<int>(i % 11) - 20 * (rank + 1));
+  return static_cast<T>(static_cast<int>(i % 11) - 20 * (rank + 1) + (rank == 0 ? 1 : 0));
 }
 
 template <typename T>
@@ -55,8 +55,8 @@ std::vector<T> Copied(absl::Span<const T> values, ValueRange range) {
   return {values.begin() + static_cast<ptrdiff_t>(range.begin), values.begin() + static_cast<ptrdiff_t>(range.end)};
 }
 
-// All operations on a list of two pieces, in the order of the host's results. Parts that cross the pieces' border are
-// no block that NCCL's own calls could take.
+// Compares each reduction of a list of two pieces with the host's result. One part of the reduce-scatter lies in both
+// pieces, so a single call of ncclReduceScatter cannot take the parts.
 template <typename T>
 void CheckReductions(DeviceGroup& group, int rank) {
   constexpr uint64_t kValues = 30;
@@ -79,7 +79,7 @@ void CheckReductions(DeviceGroup& group, int rank) {
   }
 }
 
-// Sums, means, minima and maxima are those of the host. Integers wrap around, and their means are rounded towards zero.
+// Sums, means, minima and maxima are those of the host. Means of integers are rounded towards zero.
 TEST_F(NcclGroupTest, ReductionsAreThoseOfTheHost) {
   RunNcclGroups(kRanks, [](DeviceGroup& group, int rank) {
     CheckReductions<float>(group, rank);
@@ -224,7 +224,8 @@ TEST_F(NcclGroupTest, MemoryIsRegistered) {
   });
 }
 
-// If one rank's device has no such memory, or cannot register it, no rank registers it. The group works all the same.
+// If NCCL's allocator or its registration fails on one rank's device, no rank registers its memory. The group works all
+// the same.
 TEST_F(NcclGroupTest, MemoryIsRegisteredOnAllRanksOrOnNone) {
   for (bool allocation : {true, false}) {
     ResetFake();
@@ -244,7 +245,7 @@ TEST_F(NcclGroupTest, MemoryIsRegisteredOnAllRanksOrOnNone) {
   }
 }
 
-// A library that is older than these functions.
+// If the library is so old that it has no allocator and no registration, memory comes from CUDA's allocator.
 TEST_F(NcclGroupTest, AnOldLibraryGivesPlainMemory) {
   RunRanks(1, [](int) {
     NcclCalls old = FakeNccl();

@@ -19,8 +19,8 @@ namespace hooke {
 absl::Duration NapAfter(absl::Duration waited);
 
 // Calls `done` until it returns true, with naps between. An error of `done` ends the wait. DEADLINE_EXCEEDED: it has
-// not returned true by the deadline; the message says "waited for `what`". After the first 2 ms `healthy` is called,
-// too, before each nap; its first error ends the wait.
+// not returned true by the deadline; the message says "waited for `what`". `healthy` is called before each nap, which
+// is after the first 2 ms, and at the deadline; its first error ends the wait.
 absl::Status PollUntil(absl::Time deadline, absl::string_view what, const std::function<absl::StatusOr<bool>()>& done,
                        const std::function<absl::Status()>& healthy);
 

@@ -65,8 +65,8 @@ TEST_F(StagedGroupTest, ResultsAreThoseOfTheHost) {
   });
 }
 
-// Each rank's stream writes its values when the group's copies wait for it, or after one of them did not. The caller's
-// stream, in turn, waits for the group.
+// Each rank's stream writes its values only once both groups' streams wait for an event. If a group did not wait, a
+// copy would be done first, and the sum would be wrong. The caller's stream, in turn, waits for the group.
 TEST_F(StagedGroupTest, GradientsThatAreStillBeingWrittenAreSummed) {
   FakeGate gate;
   RunStagedGroups(2, [&](DeviceGroup& group, int rank) {

@@ -23,7 +23,7 @@ class Staging {
  public:
   static constexpr int kSlots = 4;
 
-  // Makes the slots on the current device.
+  // Allocates the slots' pinned host memory, and their memory on the current CUDA device.
   static absl::StatusOr<std::unique_ptr<Staging>> Create(uint64_t chunk_bytes);
 
   // Starts to copy a list of at most chunk_bytes bytes to outgoing slot `index` % kSlots. At most kSlots copies may be

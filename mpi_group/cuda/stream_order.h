@@ -10,7 +10,7 @@
 
 namespace hooke {
 
-// Both streams and the current device are the group's device. Not thread-safe.
+// Both streams belong to the group's device, which must be the current one. Not thread-safe.
 class StreamOrder {
  public:
   // Makes the events. Comes before Begin and End.

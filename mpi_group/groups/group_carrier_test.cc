@@ -74,7 +74,8 @@ std::vector<Chosen> Start(Tuning::BetweenNodes between, const std::string& devic
     options.node = absl::StrCat("node ", rank / 2);
     options.rdma_devices = rank == 3 ? devices : "/none";
     const absl::Time deadline = SteadyNow() + absl::Seconds(30);
-    const auto nodes = GroupNodes::Gather(mpi, options, deadline);
+    std::vector<char> memory;
+    const auto nodes = GroupNodes::Gather(mpi, options, memory, deadline);
     ASSERT_TRUE(nodes.ok()) << nodes.status();
     chosen[rank].why_no_sockets = (*nodes)->why_no_sockets();
     chosen[rank].bytes_by_mpi = mpi.sent().bytes;

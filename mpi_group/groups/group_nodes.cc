@@ -40,7 +40,7 @@ GroupNodes::GroupNodes(Transport& transport, Nodes nodes) : transport_(transport
 }
 
 absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transport, const GroupOptions& options,
-                                                               absl::Time deadline) {
+                                                               std::vector<char>& memory, absl::Time deadline) {
   absl::StatusOr<Nodes> nodes = GatherNodes(transport, options.node.empty() ? NodeIdentity() : options.node, deadline);
   if (!nodes.ok()) return nodes.status();
   const absl::StatusOr<std::string> text = ShareText(transport, FormatTuning(options.tuning), deadline);
@@ -52,9 +52,9 @@ absl::StatusOr<std::unique_ptr<GroupNodes>> GroupNodes::Gather(Transport& transp
   // In a large group shared memory comes first, because it decides which ranks will send to each other between nodes.
   // In a small one connections come first, because they show at once if a rank dies.
   const bool large = group->topology_.ranks > kAllPairsRanks;
-  absl::Status status = large ? absl::OkStatus() : group->ConnectNodes(options, deadline);
+  absl::Status status = large ? absl::OkStatus() : group->ConnectNodes(options, memory, deadline);
   if (status.ok()) status = group->SetUpMeeting(deadline);
-  if (status.ok() && large) status = group->ConnectNodes(options, deadline);
+  if (status.ok() && large) status = group->ConnectNodes(options, memory, deadline);
   if (!status.ok()) return status;
   if (group->sockets_ != nullptr && group->enough_cores_) group->sockets_->SetPatience(SocketPatienceFor(true));
   return group;
@@ -68,7 +68,7 @@ void GroupNodes::Divide() {
   drivers_ = MakeSubTransport(transport(), std::move(drivers));
 }
 
-absl::Status GroupNodes::ConnectNodes(const GroupOptions& options, absl::Time deadline) {
+absl::Status GroupNodes::ConnectNodes(const GroupOptions& options, std::vector<char>& memory, absl::Time deadline) {
   if (topology_.nodes == 1 || tuning_.between_nodes == Tuning::BetweenNodes::kMpi) return absl::OkStatus();
   MeshOptions mesh_options;
   mesh_options.identity = NodeIdentity();
@@ -82,14 +82,15 @@ absl::Status GroupNodes::ConnectNodes(const GroupOptions& options, absl::Time de
   if (!why_no_sockets_.empty()) return absl::OkStatus();
   sockets_ = MakeSocketTransport(transport_, std::move(mesh->connections));
   if (tuning_.between_nodes == Tuning::BetweenNodes::kAuto) {
-    absl::Status status = ChooseCarrier(options.rdma_devices, deadline);
+    absl::Status status = ChooseCarrier(options.rdma_devices, memory, deadline);
     if (!status.ok()) return status;
   }
   Divide();
   return absl::OkStatus();
 }
 
-absl::Status GroupNodes::ChooseCarrier(const std::string& rdma_devices, absl::Time deadline) {
+absl::Status GroupNodes::ChooseCarrier(const std::string& rdma_devices, std::vector<char>& memory,
+                                       absl::Time deadline) {
   const absl::StatusOr<bool> none = OnAllRanks(transport_, !HasRdmaDevice(rdma_devices), deadline);
   if (!none.ok() || *none) return none.status();
   std::string why_mpi;
@@ -98,10 +99,10 @@ absl::Status GroupNodes::ChooseCarrier(const std::string& rdma_devices, absl::Ti
   if (local_->rank() == 0) {
     const std::unique_ptr<Transport> by_mpi = MakeSubTransport(transport_, firsts);
     const std::unique_ptr<Transport> by_sockets = MakeSubTransport(*sockets_, firsts);
-    absl::StatusOr<std::string> why = MeasureCarriers(*by_mpi, *by_sockets, measuring_memory_, deadline);
+    absl::StatusOr<std::string> why = MeasureCarriers(*by_mpi, *by_sockets, memory, deadline);
     if (!why.ok()) return why.status();
     why_mpi = *std::move(why);
-    measuring_memory_ = std::vector<char>();
+    memory = std::vector<char>();
   }
   absl::StatusOr<std::string> decision = ShareText(transport_, why_mpi, deadline);
   if (!decision.ok()) return decision.status();
@@ -191,12 +192,12 @@ absl::StatusOr<int> GroupNodes::Introduce(absl::Duration limit) {
   return CPU_COUNT(&own.cores);
 }
 
-absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> GroupNodes::NewArena(uint64_t bytes, uint64_t number,
-                                                                        absl::Time deadline, std::string* why) {
+absl::StatusOr<std::unique_ptr<GroupNodes::ArenaInMemory>> GroupNodes::NewArena(uint64_t bytes, uint64_t number,
+                                                                                absl::Time deadline, std::string* why) {
   absl::StatusOr<std::unique_ptr<SharedMemory>> memory = ShareMemory(std::max<uint64_t>(bytes, 1), deadline, why);
   if (!memory.ok()) return memory.status();
-  if (*memory == nullptr) return std::unique_ptr<Arena>();
-  auto made = std::make_unique<Arena>();
+  if (*memory == nullptr) return std::unique_ptr<ArenaInMemory>();
+  auto made = std::make_unique<ArenaInMemory>();
   made->memory = *std::move(memory);
   made->arena = std::make_unique<SharedArena>(SharedArena::Layout{local_->rank(), local_->size(), made->memory->base(),
                                                                   made->memory->bytes_per_rank(), bytes, number});

@@ -36,9 +36,9 @@ class GroupNodes {
   // Makes this rank's part of the set-up, until `deadline`. Collective. `transport` must outlive the
   // object and is used only through it. If the ranks of some node cannot share memory, no rank uses shared memory, and
   // why_not_shared() says why. If the tuning allows sockets between nodes but there are none, why_no_sockets() says
-  // why.
+  // why. `memory` is working memory of any size. After an error it must stay until `transport` is destroyed.
   static absl::StatusOr<std::unique_ptr<GroupNodes>> Gather(Transport& transport, const GroupOptions& options,
-                                                            absl::Time deadline);
+                                                            std::vector<char>& memory, absl::Time deadline);
 
   const Topology& topology() const { return topology_; }
   const Tuning& tuning() const { return tuning_; }
@@ -68,14 +68,14 @@ class GroupNodes {
   int LocalLeaderFor(int root) const;
 
   // An arena and the memory that it lies in.
-  struct Arena {
+  struct ArenaInMemory {
     std::unique_ptr<SharedMemory> memory;
     std::unique_ptr<SharedArena> arena;
   };
   // Collective: makes an arena in memory that the ranks of each node share. Null on all ranks if one node has no room;
   // *why then says so. `number` is the same on all ranks, and different for all arenas in which the group can work.
-  absl::StatusOr<std::unique_ptr<Arena>> NewArena(uint64_t bytes, uint64_t number, absl::Time deadline,
-                                                  std::string* why);
+  absl::StatusOr<std::unique_ptr<ArenaInMemory>> NewArena(uint64_t bytes, uint64_t number, absl::Time deadline,
+                                                          std::string* why);
 
  private:
   GroupNodes(Transport& transport, Nodes nodes);
@@ -85,9 +85,9 @@ class GroupNodes {
   absl::StatusOr<std::unique_ptr<SharedMemory>> ShareMemory(uint64_t bytes, absl::Time deadline, std::string* why);
   absl::Status SetUpMeeting(absl::Time deadline);
   // Connects the nodes by sockets if there are several, the tuning allows it, and nothing prevents it.
-  absl::Status ConnectNodes(const GroupOptions& options, absl::Time deadline);
+  absl::Status ConnectNodes(const GroupOptions& options, std::vector<char>& memory, absl::Time deadline);
   // Gives the sockets up if a rank has an RDMA device and MPI turns out to be faster.
-  absl::Status ChooseCarrier(const std::string& rdma_devices, absl::Time deadline);
+  absl::Status ChooseCarrier(const std::string& rdma_devices, std::vector<char>& memory, absl::Time deadline);
   // Makes the transports over some of the ranks.
   void Divide();
   // Tells the ranks of the node about each other's processes through the meeting, so that each sees when another
@@ -103,7 +103,6 @@ class GroupNodes {
   Tuning tuning_;
   std::string why_not_shared_;
   std::string why_no_sockets_;
-  std::vector<char> measuring_memory_;  // After an error it stays as long as the transport.
   std::unique_ptr<SharedMemory> memory_;
   PeerProcesses peers_;  // Has one process for each rank of the node, once the ranks know each other's processes.
   std::unique_ptr<NodeMeeting> meeting_;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/transport/in_process_transport.h"
 #include "mpi_group/transport/steady_clock.h"
@@ -36,7 +36,8 @@ bool Oversubscribed(const std::vector<cpu_set_t>& masks) {
     ASSERT_EQ(sched_setaffinity(0, sizeof(masks[rank]), &masks[rank]), 0);
     GroupOptions options;
     options.node = "node";
-    auto nodes = GroupNodes::Gather(*transports[rank], options, SteadyNow() + absl::Seconds(30));
+    std::vector<char> memory;
+    auto nodes = GroupNodes::Gather(*transports[rank], options, memory, SteadyNow() + absl::Seconds(30));
     ASSERT_TRUE(nodes.ok()) << nodes.status();
     ASSERT_TRUE((*nodes)->topology().shared_memory);
     oversubscribed[rank] = (*nodes)->topology().oversubscribed;

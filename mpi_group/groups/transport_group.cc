@@ -173,7 +173,7 @@ class TransportGroup : public Group {
       calls_.Tell(transport(), now);
       absl::Status status = MeetOthers(now);
       std::string why;
-      absl::StatusOr<std::unique_ptr<GroupNodes::Arena>> arena = std::unique_ptr<GroupNodes::Arena>();
+      absl::StatusOr<std::unique_ptr<GroupNodes::ArenaInMemory>> arena = std::unique_ptr<GroupNodes::ArenaInMemory>();
       if (status.ok()) arena = nodes_->NewArena(bytes, NextArena(), now + options_.deadline, &why);
       status.Update(arena.status());
       if (!status.ok()) return Fail(status, what);
@@ -206,7 +206,7 @@ class TransportGroup : public Group {
     options.on_links = nullptr;
     auto clone = std::make_unique<TransportGroup>(*std::move(transport), options, another_);
     clone->lent_ = lent_;
-    for (const std::unique_ptr<GroupNodes::Arena>& own : arenas_) clone->lent_.push_back(own->arena.get());
+    for (const std::unique_ptr<GroupNodes::ArenaInMemory>& own : arenas_) clone->lent_.push_back(own->arena.get());
     return clone;
   }
 
@@ -301,7 +301,7 @@ class TransportGroup : public Group {
     if (nodes_ != nullptr) return absl::OkStatus();
     calls_.Tell(*transport_, now);
     absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
-        GroupNodes::Gather(*transport_, options_, now + options_.deadline);
+        GroupNodes::Gather(*transport_, options_, links_memory_, now + options_.deadline);
     if (!nodes.ok()) return nodes.status();
     nodes_ = *std::move(nodes);
     if (!nodes_->why_not_shared().empty()) Warn("memory that a node's ranks share", nodes_->why_not_shared());
@@ -347,7 +347,7 @@ class TransportGroup : public Group {
   uint64_t NextArena() const { return lent_.size() + arenas_.size(); }
 
   const SharedArena* ArenaOf(const TensorList& values) const {
-    for (const std::unique_ptr<GroupNodes::Arena>& shared : arenas_) {
+    for (const std::unique_ptr<GroupNodes::ArenaInMemory>& shared : arenas_) {
       if (shared->arena->Contains(values)) return shared->arena.get();
     }
     for (const SharedArena* lent : lent_) {
@@ -372,7 +372,7 @@ class TransportGroup : public Group {
   const std::unique_ptr<Transport> transport_;
   const NewTransport another_;
   std::unique_ptr<GroupNodes> nodes_;  // Set by the first call.
-  std::vector<std::unique_ptr<GroupNodes::Arena>> arenas_;
+  std::vector<std::unique_ptr<GroupNodes::ArenaInMemory>> arenas_;
   std::vector<const SharedArena*> lent_;  // Arenas of the groups from which this one was cloned.
   std::vector<std::unique_ptr<Line[]>> private_;
   RecentCalls calls_;

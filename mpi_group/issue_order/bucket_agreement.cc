@@ -49,7 +49,8 @@ absl::Status AgreeOnBuckets(Group& group, absl::Span<const AgreedSetting> settin
     objection = absl::StrCat(name, " is ", own[i], " on rank ", group.rank(), " and ", first[i],
                              " on rank 0; all ranks of a group must run the same job with the same program");
   }
-  // Objections come before the buckets are compared: their number decides how long the next broadcast is.
+  // Ranks must agree on the number of buckets first, because it decides how long the next broadcast is. So objections
+  // are shared here already.
   if (status = ShareObjection(group, objection); !status.ok()) return status;
 
   own.clear();

@@ -9,7 +9,8 @@ namespace {
 // Gradients travel in messages from some tens of KiB to a few MiB.
 constexpr double kMessageBytes = 1 << 20;
 
-// A bandwidth that is not known is one beside which the round trip is long.
+// Returns the sum of the times of one message to each peer. A bandwidth is not known if the bytes took little time
+// beside the round trip. So the time for the bytes is then left out.
 absl::Duration TimeOfMessages(absl::Span<const LinkFigures> links) {
   absl::Duration time;
   for (const LinkFigures& link : links) {

@@ -20,7 +20,8 @@ LinkFigures Link(int peer, absl::Duration round_trip, double bytes_per_second) {
   return {peer, round_trip, bytes_per_second};
 }
 
-// A low round trip does not outweigh a low bandwidth, nor the other way round.
+// The time of a message of 1 MiB decides: half a round trip, and its bytes at the bandwidth. A lower round trip alone
+// is not enough.
 TEST(ChooseCarrierTest, TheTimeOfAMessageDecides) {
   const LinkFigures ethernet = Link(1, absl::Microseconds(40), 1.2e9);
   const LinkFigures infiniband = Link(1, absl::Microseconds(4), 12e9);

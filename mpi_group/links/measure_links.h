@@ -14,12 +14,12 @@
 
 namespace hooke {
 
-// A pair measures no longer than this, except for the burst that is under way.
+// The time that all rounds share. Each round measures for an equal part of it, and completes a burst under way.
 constexpr absl::Duration kMeasureLinksFor = absl::Milliseconds(80);
 // A rank measures with at most so many others. There may be thousands of nodes.
 constexpr int kMeasuredPeersMax = 15;
 
-// Two ranks that measure with one another; `partner` is -1 for a rank that pauses in this round.
+// Returns the rank with which `rank` measures in this round; -1 if it pauses.
 //
 // With n ranks (rounded up to an even number) each rank meets each other one once in n-1 rounds. In each round all
 // pairs are disjoint. `round` is 0 to n-2. Pure.

@@ -9,15 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/mpi/mpi_test_session.h"
 #include "mpi_group/transport/message_cases.h"
+#include "mpi_group/transport/steady_clock.h"
 #include "mpi_group/transport/sub_transport.h"
 
 namespace hooke {
 namespace {
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
+absl::Time Soon() { return SteadyNow() + absl::Seconds(20); }
 
 std::unique_ptr<Transport> NewTransport(uint64_t message_bytes_max = uint64_t{1} << 30) {
   MpiTransportOptions options;
@@ -39,7 +40,7 @@ TEST(MpiTransportTest, ManyMessagesUnderWay) {
   const std::unique_ptr<Transport> transport = NewTransport();
   ASSERT_NE(transport, nullptr);
   for (uint64_t call = 1; call <= 10; ++call) {
-    transport->Begin({call, "barrier"}, absl::Now());
+    transport->Begin({call, "barrier"}, SteadyNow());
     CheckMessages(*transport, 25);
   }
 }

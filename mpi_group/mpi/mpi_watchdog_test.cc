@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -14,7 +15,7 @@ TEST(MpiWatchdogDeathTest, EndsAProcessWhoseCallDoesNotReturn) {
   EXPECT_EXIT(
       {
         MpiWatchdog watchdog(3);
-        const MpiWatchdog::Watch watch(watchdog, absl::Now() - MpiWatchdog::kMargin, "a message from", 1);
+        const MpiWatchdog::Watch watch(watchdog, SteadyNow() - MpiWatchdog::kMargin, "a message from", 1);
         absl::Notification never;
         never.WaitForNotificationWithTimeout(absl::Seconds(60));
       },
@@ -30,15 +31,15 @@ void LetItLook() {
 // The watchdog ignores a wait that has ended, even if it ended late; otherwise the process would end here.
 TEST(MpiWatchdogTest, LeavesEndedWaitsAlone) {
   MpiWatchdog watchdog(0);
-  { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
+  { const MpiWatchdog::Watch late(watchdog, SteadyNow() - absl::Hours(1), "a message from", 1); }
   LetItLook();
 }
 
 // A wait may last longer than its deadline by less than the margin, even after an earlier wait that ended late.
 TEST(MpiWatchdogTest, LeavesTheMargin) {
   MpiWatchdog watchdog(0);
-  { const MpiWatchdog::Watch late(watchdog, absl::Now() - absl::Hours(1), "a message from", 1); }
-  const MpiWatchdog::Watch running(watchdog, absl::Now() - absl::Milliseconds(1), "hearing of failures");
+  { const MpiWatchdog::Watch late(watchdog, SteadyNow() - absl::Hours(1), "a message from", 1); }
+  const MpiWatchdog::Watch running(watchdog, SteadyNow() - absl::Milliseconds(1), "hearing of failures");
   LetItLook();
 }
 

@@ -26,7 +26,7 @@ namespace hooke {
 struct NodeCall {
   NodeMeeting& meeting;
   Purpose purpose;
-  // Chunk size of Staged... functions. Values above StagingRoom(meeting) count as StagingRoom(meeting).
+  // Chunk size of Staged... functions. A size above StagingRoom(meeting) counts as StagingRoom(meeting).
   uint64_t chunk_bytes = uint64_t{64} << 10;
 };
 

@@ -18,11 +18,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/collectives/barrier.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/steady_clock.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HOOKE_SANITIZED 1
@@ -52,7 +53,7 @@ TEST(SharedMemoryTest, AllRanksSeeOneMemory) {
   constexpr int kRanks = 3;
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
   RunRanks(kRanks, [&](int rank) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = SteadyNow() + absl::Seconds(20);
     Transport& transport = *transports[rank];
     const absl::StatusOr<std::unique_ptr<SharedMemory>> memory = SharedMemory::Create(transport, 5000, deadline);
     ASSERT_EQ(memory.status(), absl::OkStatus());
@@ -90,7 +91,7 @@ TEST(SharedMemoryTest, MapsWhatIsTouched) {
   constexpr uint64_t kBytes = 1 << 20;
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
   RunRanks(kRanks, [&](int rank) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = SteadyNow() + absl::Seconds(20);
     const absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
         SharedMemory::Create(*transports[rank], kBytes, deadline);
     ASSERT_EQ(memory.status(), absl::OkStatus());
@@ -138,7 +139,7 @@ TEST(SharedMemoryTest, ByNameWhereTheNumberIsAnothers) {
   const ElsewhereTransport& second = *elsewhere;
   transports[1] = std::move(elsewhere);
   RunRanks(2, [&](int rank) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = SteadyNow() + absl::Seconds(20);
     const absl::StatusOr<std::unique_ptr<SharedMemory>> memory =
         SharedMemory::Create(*transports[rank], kPage, deadline);
     ASSERT_EQ(memory.status(), absl::OkStatus());
@@ -155,7 +156,7 @@ TEST(SharedMemoryTest, NoNameIsLeftWhereNothingCanBeOpened) {
   std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   transports[1] = std::make_unique<ElsewhereTransport>(std::move(transports[1]), 2);
   RunRanks(2, [&](int rank) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = SteadyNow() + absl::Seconds(20);
     const absl::Status status = SharedMemory::Create(*transports[rank], 1, deadline).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_EQ(DisseminationBarrier(*transports[rank], deadline), absl::OkStatus());
@@ -167,7 +168,7 @@ TEST(SharedMemoryTest, NoNameIsLeftWhereNothingCanBeOpened) {
 TEST(SharedMemoryTest, TooMuchIsRefusedOnAllRanks) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = SteadyNow() + absl::Seconds(20);
     const absl::Status status = SharedMemory::Create(*transports[rank], uint64_t{1} << 50, deadline).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("enlarge /dev/shm"));
@@ -191,7 +192,7 @@ TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none_left), 0);
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    const absl::Time deadline = SteadyNow() + absl::Seconds(20);
     const absl::Status status = SharedMemory::Create(*transports[rank], 5000, deadline).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Too many open files"));
@@ -202,7 +203,7 @@ TEST(SharedMemoryTest, SaysWhyItCannotBeOpened) {
 // If a rank does not take part, the others return at their deadline.
 TEST(SharedMemoryTest, MissingRank) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
-  const absl::Status status = SharedMemory::Create(*transports[0], 1, absl::Now() + absl::Milliseconds(20)).status();
+  const absl::Status status = SharedMemory::Create(*transports[0], 1, SteadyNow() + absl::Milliseconds(20)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(NamesLeft(), 0);
 }

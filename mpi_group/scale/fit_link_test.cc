@@ -24,7 +24,7 @@ TEST(FitLinkTest, FindsTheCosts) {
   }
 }
 
-// One time that is twice as long as the others say changes the costs by less than that.
+// If one of the times is doubled, the fitted cost per byte changes by at most 20 %.
 TEST(FitLinkTest, OneBadTimeDoesLittleHarm) {
   constexpr LinkCost kLink = {50e-6, 20e-6, 8e-9};
   std::vector<MeasuredAllReduce> measured = TimesOn(kLink);

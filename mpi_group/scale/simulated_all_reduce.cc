@@ -61,8 +61,8 @@ absl::Status FirstError(const std::vector<absl::Status>& of_rank) {
   return {found->code(), absl::StrCat("simulated rank ", found - of_rank.begin(), ": ", found->message())};
 }
 
-// The messages have the number of values that a message of `bytes` has after division by `bytes_per_byte`, rounded up
-// so that there are no more messages than before.
+// Returns the bytes of a simulated message that stands for `bytes` bytes. Each of its bytes stands for
+// `bytes_per_byte`. Its number of values is rounded up, so the simulation has no more messages than a real all-reduce.
 uint64_t ShrunkChunk(uint64_t bytes, uint64_t bytes_per_byte) {
   const uint64_t value_bytes = sizeof(float) * bytes_per_byte;
   return (bytes + value_bytes - 1) / value_bytes * sizeof(float);

@@ -43,7 +43,8 @@ std::vector<InterfaceAddress> InterfaceAddresses();
 // Parses "10.0.0.1" or "fd00::1"; nullopt if the text is no address. Only family and bytes of the result are set. Pure.
 std::optional<HostAddress> HostAddressFrom(const std::string& text);
 
-// True if both are of one family and their first `bits` bits are equal; of more bits than they have, all count. Pure.
+// True if both are of one family and their first `bits` bits are equal. If an address has fewer bits, all of them are
+// compared. Pure.
 bool SharePrefix(const HostAddress& a, const HostAddress& b, size_t bits);
 
 // Returns those of `addresses` that `chosen` names as text, in the order of `chosen`; all if `chosen` is empty. A name
@@ -66,9 +67,10 @@ uint32_t MegabitsOf(const std::string& interface);
 //    example, has the same address on every host.
 // Among equals faster cards come first, and cards of unknown speed last. Otherwise the peer's order stays.
 //
-// Hosts that share several networks use all of them: of the n networks of kind 1 with the fastest cards, of equal speed
-// and one family, that at `turn` modulo n comes first, and the others follow in a circle. Ranks of a host take turns.
-// If the speeds are not known, networks count as equal only if `chosen`: a person has named this host's addresses.
+// Hosts may share several networks of kind 1. n of them are equal: their cards are the fastest ones, have the same
+// speed, and their addresses are of one family. The network at `turn` modulo n comes first, and the others follow in a
+// circle. Each rank of a host has its own turn, so the ranks use all n. If the speeds are not known, networks count as
+// equal only if `chosen`: a person has named this host's addresses.
 // Pure.
 std::vector<HostAddress> InOrderOfTrial(absl::Span<const HostAddress> own, absl::Span<const HostAddress> peers,
                                         size_t turn = 0, bool chosen = false);

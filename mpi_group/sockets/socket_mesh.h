@@ -16,7 +16,7 @@
 //
 // The cost: c is the size of a circle, a record has 11 bytes and 10 for each IPv4 address (endpoint.h). A rank receives
 // c records and some 100 other bytes. It sends up to 6 ceil(log2 n) messages, and 11 on average. Nothing goes from
-// every rank to every other one but the connections of a circle.
+// every rank to every other one. Only the ranks of a circle connect in pairs.
 //
 // The token is not encrypted, so a program that takes a rank's address on purpose could read it. Such hosts are
 // trusted, as MPI trusts them.

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/sockets/mesh_maker.h"
 #include "mpi_group/transport/in_process_transport.h"
@@ -30,7 +30,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
+absl::Time Soon() { return SteadyNow() + absl::Seconds(20); }
 
 Nodes NodesOf(const std::vector<int>& node_of_rank) {
   std::vector<std::string> identities;
@@ -87,8 +87,8 @@ TEST(SocketMeshTest, PairsOfDifferentNodes) {
   }
 }
 
-// A circle holds the ranks with one place on their nodes, of all nodes that have so many ranks. In a small group, and
-// if there are no two-level collectives, all ranks are one circle.
+// A circle holds the ranks with the same index on their nodes, one from each node that has enough ranks. In a small
+// group, and without two-level collectives, all ranks are one circle.
 TEST(SocketMeshTest, CircleOf) {
   std::vector<int> node_of_rank(40);
   for (int rank = 0; rank < 40; ++rank) node_of_rank[rank] = rank < 20 ? 0 : rank < 38 ? 1 : 2;
@@ -267,7 +267,7 @@ TEST_F(MeshMakerTest, StrangersThatListen) {
   ASSERT_TRUE(own.ok());
   MeshMaker maker(options, std::move(own->socket));
   std::string missing;
-  std::thread rank([&] { missing = maker.Run(absl::Now() + absl::Seconds(2)); });
+  std::thread rank([&] { missing = maker.Run(SteadyNow() + absl::Seconds(2)); });
   pollfd waiting = {listener_.socket.get(), POLLIN, 0};
   std::vector<FileDescriptor> accepted;
   for (int i = 0; i < 2; ++i) {
@@ -284,7 +284,7 @@ TEST_F(MeshMakerTest, StrangersThatListen) {
   EXPECT_THAT(maker.Take(), Each(testing::Property(&FileDescriptor::open, false)));
 }
 
-// A network that drops everything costs a start a second, not half of its time.
+// If an address drops all packets, the next address is tried after a second, not after half of the time to connect.
 TEST_F(MeshMakerTest, AnAddressThatDropsPacketsIsLeftSoon) {
   HostAddress drops = LoopbackAddress();
   drops.bytes[3] = 2;

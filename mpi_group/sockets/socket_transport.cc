@@ -242,8 +242,8 @@ class TransportOverStreams final : public SocketTransport {
     ppoll(polled_.data(), polled_.size(), &time, nullptr);
   }
 
-  // Looks only at connections that have bytes to read. A message that is still to be received keeps its connection
-  // among them, since it has bytes behind its header.
+  // Looks only at connections that have bytes to read. LookForStray reads no more than a message's header. So a
+  // connection stays among them until a receive takes the message.
   absl::Status LookForStrays() {
     std::array<epoll_event, kStraysPerLook> ready;
     const int count = epoll_wait(watch_.get(), ready.data(), ready.size(), /*timeout=*/0);

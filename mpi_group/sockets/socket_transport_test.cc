@@ -25,6 +25,7 @@
 #include "mpi_group/transport/forwarding_transport.h"
 #include "mpi_group/transport/in_process_transport.h"
 #include "mpi_group/transport/message_cases.h"
+#include "mpi_group/transport/steady_clock.h"
 #include "mpi_group/transport/transport.h"
 
 namespace hooke {
@@ -35,7 +36,7 @@ using testing::HasSubstr;
 // More bytes than sockets buffer, so that a send is not done before its receiver takes part.
 constexpr size_t kLong = size_t{8} << 20;
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
+absl::Time Soon() { return SteadyNow() + absl::Seconds(20); }
 
 CallLabel AllReduce(uint64_t number, uint64_t values = 10) {
   return {number, "all-reduce", values, DataType::kFloat32};
@@ -50,7 +51,7 @@ TEST(SocketTransportTest, ManyMessagesUnderWay) {
     SocketRanks ranks(node_of_rank);
     RunRanks(ranks.size(), [&](int rank) {
       for (uint64_t call = 1; call <= 5; ++call) {
-        ranks[rank].Begin(AllReduce(call), absl::Now());
+        ranks[rank].Begin(AllReduce(call), SteadyNow());
         CheckMessagesWithPeers(ranks[rank], {15, /*long_each=*/7, /*long_bytes=*/700000}, Soon());
       }
     });
@@ -63,7 +64,7 @@ TEST(SocketTransportTest, EveryPatience) {
        {absl::ZeroDuration(), SocketPatienceFor(false), SocketPatienceFor(true), absl::InfiniteDuration()}) {
     SocketRanks ranks({0, 1, 1}, patience);
     RunRanks(ranks.size(), [&](int rank) {
-      ranks[rank].Begin(AllReduce(1), absl::Now());
+      ranks[rank].Begin(AllReduce(1), SteadyNow());
       CheckMessagesWithPeers(ranks[rank], {15, /*long_each=*/7, /*long_bytes=*/700000}, Soon());
     });
   }
@@ -77,7 +78,7 @@ TEST(SocketTransportTest, IsDone) {
     const auto ticket = rank == 0 ? ranks[0].StartSend({1, bytes}) : ranks[1].StartReceive({0, absl::MakeSpan(bytes)});
     ASSERT_TRUE(ticket.ok());
     const absl::Time until = Soon();
-    while (!ranks[rank].IsDone(*ticket) && absl::Now() < until) absl::SleepFor(absl::Microseconds(100));
+    while (!ranks[rank].IsDone(*ticket) && SteadyNow() < until) absl::SleepFor(absl::Microseconds(100));
     EXPECT_TRUE(ranks[rank].IsDone(*ticket));
     EXPECT_EQ(ranks[rank].Wait(*ticket, absl::InfinitePast()), absl::OkStatus());
     EXPECT_EQ(bytes, std::string(kLong, 'a'));
@@ -88,12 +89,12 @@ TEST(SocketTransportTest, IsDone) {
 TEST(SocketTransportTest, DeadlineNamesThePeer) {
   SocketRanks ranks({0, 1, 2});
   std::string bytes(kLong, ' ');
-  const absl::Status silent = ranks[0].Receive({2, absl::MakeSpan(bytes)}, absl::Now() + absl::Milliseconds(20));
+  const absl::Status silent = ranks[0].Receive({2, absl::MakeSpan(bytes)}, SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(silent.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Message(silent), HasSubstr("waited for rank 2 until the deadline (receiving from it)"));
   std::string other(kLong, ' ');
   ASSERT_TRUE(ranks[2].StartSend({1, other}).ok());
-  const absl::Status stopped = ranks[1].Receive({2, absl::MakeSpan(bytes)}, absl::Now() + absl::Milliseconds(50));
+  const absl::Status stopped = ranks[1].Receive({2, absl::MakeSpan(bytes)}, SteadyNow() + absl::Milliseconds(50));
   EXPECT_EQ(stopped.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Message(stopped), HasSubstr("waited for rank 2"));
   EXPECT_FALSE(ranks[1].StartSend({0, other}).ok());  // After an error every call fails.
@@ -129,8 +130,8 @@ TEST(SocketTransportTest, WrongSize) {
 TEST(SocketTransportTest, OtherCall) {
   for (const CallLabel& other : {AllReduce(1), AllReduce(3), AllReduce(2, 11)}) {
     SocketRanks ranks({0, 1});
-    ranks[0].Begin(other, absl::Now());
-    ranks[1].Begin(AllReduce(2), absl::Now());
+    ranks[0].Begin(other, SteadyNow());
+    ranks[1].Begin(AllReduce(2), SteadyNow());
     char byte = 0;
     ASSERT_EQ(ranks[0].Send({1, absl::MakeConstSpan(&byte, 1)}, Soon()), absl::OkStatus());
     const absl::Status status = ranks[1].Receive({0, absl::MakeSpan(&byte, 1)}, Soon());
@@ -155,13 +156,13 @@ TEST(SocketTransportTest, StrayMessages) {
   };
   for (const auto& row : kTable) {
     SocketRanks ranks({0, 1, 2});
-    ranks[0].Begin(row.call, absl::Now());
-    ranks[1].Begin(AllReduce(5), absl::Now());
+    ranks[0].Begin(row.call, SteadyNow());
+    ranks[1].Begin(AllReduce(5), SteadyNow());
     char byte = 0;
     ASSERT_EQ(ranks[0].Send({1, absl::MakeConstSpan(&byte, 1)}, Soon()), absl::OkStatus());
     const bool is_error = row.code == absl::StatusCode::kInvalidArgument;
     const absl::Status status =
-        ranks[1].Receive({2, absl::MakeSpan(&byte, 1)}, is_error ? Soon() : absl::Now() + absl::Milliseconds(30));
+        ranks[1].Receive({2, absl::MakeSpan(&byte, 1)}, is_error ? Soon() : SteadyNow() + absl::Milliseconds(30));
     EXPECT_EQ(status.code(), row.code) << status;
     EXPECT_EQ(Message(status).find("rank 0 ") != std::string::npos, is_error) << status;
   }
@@ -185,10 +186,10 @@ TEST(SocketTransportTest, StrayAmongManyEarlyMessages) {
       ASSERT_EQ(send(peers[peer].get(), message.data(), message.size(), 0), message.size());
     }
     const std::unique_ptr<SocketTransport> rank = MakeSocketTransport(*inner[0], std::move(connections));
-    rank->Begin(AllReduce(5), absl::Now());
+    rank->Begin(AllReduce(5), SteadyNow());
     char byte = 0;
     const absl::Status status =
-        rank->Receive({1, absl::MakeSpan(&byte, 1)}, stray ? Soon() : absl::Now() + absl::Milliseconds(50));
+        rank->Receive({1, absl::MakeSpan(&byte, 1)}, stray ? Soon() : SteadyNow() + absl::Milliseconds(50));
     EXPECT_EQ(status.code(), stray ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDeadlineExceeded);
     EXPECT_EQ(Message(status).find("rank 400 ") != std::string::npos, stray) << status;
   }
@@ -216,7 +217,7 @@ TEST(SocketTransportTest, NoFileLeftForTheWatch) {
 // A message whose header was read before its receive was started is received like any other.
 TEST(SocketTransportTest, EarlyMessageIsTaken) {
   SocketRanks ranks({0, 1, 2});
-  for (int rank : {0, 1, 2}) ranks[rank].Begin(AllReduce(1), absl::Now());
+  for (int rank : {0, 1, 2}) ranks[rank].Begin(AllReduce(1), SteadyNow());
   const std::string sent = "early";
   const std::string late = "late";
   ASSERT_EQ(ranks[0].Send({1, sent}, Soon()), absl::OkStatus());
@@ -239,19 +240,19 @@ TEST(SocketTransportTest, EarlyMessageIsTaken) {
 // same error.
 TEST(SocketTransportTest, SettlingWakesAll) {
   SocketRanks ranks({0, 1, 2, 3});
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   std::vector<absl::Status> verdicts(4);
   RunRanks(4, [&](int rank) {
-    ranks[rank].Begin({1, "barrier"}, absl::Now());
+    ranks[rank].Begin({1, "barrier"}, SteadyNow());
     absl::Status status = absl::DataLossError("a bad disk");
     char byte = 0;
     if (rank > 0) {
-      status = ranks[rank].Receive({rank % 3 + 1, absl::MakeSpan(&byte, 1)}, absl::Now() + absl::Seconds(60));
+      status = ranks[rank].Receive({rank % 3 + 1, absl::MakeSpan(&byte, 1)}, SteadyNow() + absl::Seconds(60));
       EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
     }
     verdicts[rank] = ranks[rank].Settle(status, Soon());
   });
-  EXPECT_LT(absl::Now() - start, absl::Seconds(15));
+  EXPECT_LT(SteadyNow() - start, absl::Seconds(15));
   EXPECT_THAT(verdicts, testing::Each(absl::DataLossError("rank 0 failed in call 1: barrier: a bad disk")));
 }
 
@@ -278,7 +279,7 @@ class LoneRank {
     std::vector<FileDescriptor> connections(2);
     connections[1] = FileDescriptor(ends[0]);
     rank_ = MakeSocketTransport(inner_, std::move(connections));
-    rank_->Begin(AllReduce(1), absl::Now());
+    rank_->Begin(AllReduce(1), SteadyNow());
   }
 
   Transport& rank() { return *rank_; }
@@ -349,7 +350,7 @@ TEST(SocketTransportTest, NoticesAreLookedForNowAndThen) {
     ++looks;
     return absl::OkStatus();
   });
-  const absl::Time start = absl::Now() + absl::Seconds(1);
+  const absl::Time start = SteadyNow() + absl::Seconds(1);
   const std::string word = "word";
   for (uint64_t call = 0; call < 40; ++call) {
     lone.rank().Begin(AllReduce(2 + call), start + call * absl::Microseconds(250));

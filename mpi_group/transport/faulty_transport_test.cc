@@ -7,11 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/call.h"
 #include "mpi_group/collectives/ring.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -28,7 +29,7 @@ absl::Status SumOfOnes(Transport& transport, std::vector<float>& values, absl::D
   values.assign(1000, 1);
   Scratch scratch;
   return RingAllReduce(transport, TensorList(absl::MakeSpan(values)), ReduceOp::kSum,
-                       {absl::Now() + deadline, scratch, /*chunk_bytes=*/64});
+                       {SteadyNow() + deadline, scratch, /*chunk_bytes=*/64});
 }
 
 // Delayed messages do not change the result of a collective.
@@ -50,13 +51,13 @@ TEST(FaultyTransportTest, SurvivorsReportADeadRank) {
     for (Faults& one : faults) one.delay_probability = 0.02;
     faults[2].close_at = close_at;
     std::vector<std::unique_ptr<Transport>> transports = WithFaults(faults);
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     RunRanks(kRanks, [&](int rank) {
       std::vector<float> values;
       EXPECT_EQ(SumOfOnes(*transports[rank], values, absl::Seconds(60)).code(), absl::StatusCode::kUnavailable);
       transports[rank].reset();
     });
-    EXPECT_LT(absl::Now() - start, absl::Seconds(30)) << "dead from exchange " << close_at << " on";
+    EXPECT_LT(SteadyNow() - start, absl::Seconds(30)) << "dead from exchange " << close_at << " on";
   }
 }
 
@@ -69,14 +70,14 @@ TEST(FaultyTransportTest, LostMessagesEndInAnErrorInTime) {
     faults.drop_probability = 0.02;
     std::vector<std::unique_ptr<Transport>> transports = WithFaults(std::vector<Faults>(kRanks, faults));
     std::atomic<int> failed{0};
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     RunRanks(kRanks, [&](int rank) {
       std::vector<float> values;
       if (!SumOfOnes(*transports[rank], values, absl::Milliseconds(200)).ok()) ++failed;
       transports[rank].reset();
     });
     EXPECT_GT(failed, 0) << "seed " << seed;
-    EXPECT_LT(absl::Now() - start, absl::Seconds(20)) << "seed " << seed;
+    EXPECT_LT(SteadyNow() - start, absl::Seconds(20)) << "seed " << seed;
   }
 }
 

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/rank_threads.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
@@ -24,7 +25,7 @@ TEST(InProcessTransportTest, ExchangeWithOnePeerBothWays) {
       const std::string sent(100 + round, static_cast<char>('a' + rank));
       std::string received(100 + round, ' ');
       ASSERT_EQ(transports[rank]->Exchange({1 - rank, sent}, {1 - rank, absl::MakeSpan(received)},
-                                           absl::Now() + absl::Seconds(20)),
+                                           SteadyNow() + absl::Seconds(20)),
                 absl::OkStatus());
       EXPECT_EQ(received, std::string(100 + round, static_cast<char>('a' + 1 - rank)));
     }
@@ -34,7 +35,7 @@ TEST(InProcessTransportTest, ExchangeWithOnePeerBothWays) {
 // Messages of one rank arrive in the order in which it sent them. A Send() of one rank matches a Receive() of another.
 TEST(InProcessTransportTest, SendsArriveInOrder) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = SteadyNow() + absl::Seconds(20);
   RunRanks(2, [&](int rank) {
     for (char i = 0; i < 100; ++i) {
       char byte = rank == 0 ? i : 0;
@@ -51,11 +52,11 @@ TEST(InProcessTransportTest, DeadlineNamesThePeer) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(3);
   char byte = 0;
   const absl::Status sent =
-      transports[0]->Send({2, absl::MakeConstSpan(&byte, 1)}, absl::Now() + absl::Milliseconds(20));
+      transports[0]->Send({2, absl::MakeConstSpan(&byte, 1)}, SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(sent.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(sent.message()), HasSubstr("waited for rank 2"));
   const absl::Status received =
-      transports[1]->Receive({2, absl::MakeSpan(&byte, 1)}, absl::Now() + absl::Milliseconds(20));
+      transports[1]->Receive({2, absl::MakeSpan(&byte, 1)}, SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(received.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(received.message()), HasSubstr("waited for rank 2"));
 }
@@ -90,7 +91,7 @@ TEST(InProcessTransportTest, DestroyedPeerIsUnavailable) {
 // If a message does not have the size that its receiver expects, sender and receiver both get an error.
 TEST(InProcessTransportTest, WrongSizeFailsBoth) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = SteadyNow() + absl::Seconds(20);
   RunRanks(2, [&](int rank) {
     char bytes[5] = {};
     const absl::Status status = rank == 0 ? transports[0]->Send({1, absl::MakeConstSpan(bytes, 4)}, deadline)
@@ -105,7 +106,7 @@ TEST(InProcessTransportTest, ManyMessagesUnderWay) {
   constexpr int kRanks = 4;
   constexpr int kMessages = 20;
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(kRanks);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = SteadyNow() + absl::Seconds(20);
   const auto text = [](int from, int to, int i) {
     return std::string(1 + i * 37, static_cast<char>('a' + from * 5 + to + i % 3));
   };
@@ -139,14 +140,14 @@ TEST(InProcessTransportTest, ManyMessagesUnderWay) {
 TEST(InProcessTransportTest, MessagesOfOtherCallsAreRefused) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(2);
   RunRanks(2, [&](int rank) {
-    transports[rank]->Begin({1, rank == 0 ? "all-reduce" : "broadcast", 10, DataType::kFloat32}, absl::Now());
+    transports[rank]->Begin({1, rank == 0 ? "all-reduce" : "broadcast", 10, DataType::kFloat32}, SteadyNow());
     char byte = 0;
     const absl::Status status =
-        rank == 0 ? transports[0]->Send({1, absl::MakeConstSpan(&byte, 1)}, absl::Now() + absl::Seconds(20))
-                  : transports[1]->Receive({0, absl::MakeSpan(&byte, 1)}, absl::Now() + absl::Seconds(20));
+        rank == 0 ? transports[0]->Send({1, absl::MakeConstSpan(&byte, 1)}, SteadyNow() + absl::Seconds(20))
+                  : transports[1]->Receive({0, absl::MakeSpan(&byte, 1)}, SteadyNow() + absl::Seconds(20));
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(std::string(status.message()), HasSubstr("in another call than this rank (call 1: "));
-    EXPECT_EQ(transports[rank]->Settle(status, absl::Now() + absl::Seconds(20)).message(),
+    EXPECT_EQ(transports[rank]->Settle(status, SteadyNow() + absl::Seconds(20)).message(),
               "rank 0 in call 1: all-reduce of 10 float32, rank 1 in call 1: broadcast of 10 float32; all ranks must "
               "call the same operations in the same order");
   });
@@ -156,19 +157,19 @@ TEST(InProcessTransportTest, MessagesOfOtherCallsAreRefused) {
 // later does not wait either. All ranks get the same error.
 TEST(InProcessTransportTest, SettlingWakesAll) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(4);
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   std::vector<absl::Status> verdicts(4);
   RunRanks(4, [&](int rank) {
-    transports[rank]->Begin({1, "barrier"}, absl::Now());
+    transports[rank]->Begin({1, "barrier"}, SteadyNow());
     absl::Status status = absl::DataLossError("a bad disk");
     char byte = 0;
     if (rank > 0) {
-      status = transports[rank]->Receive({rank % 3 + 1, absl::MakeSpan(&byte, 1)}, absl::Now() + absl::Seconds(60));
+      status = transports[rank]->Receive({rank % 3 + 1, absl::MakeSpan(&byte, 1)}, SteadyNow() + absl::Seconds(60));
       EXPECT_THAT(status.code(), testing::AnyOf(absl::StatusCode::kAborted, absl::StatusCode::kUnavailable));
     }
-    verdicts[rank] = transports[rank]->Settle(status, absl::Now() + absl::Seconds(20));
+    verdicts[rank] = transports[rank]->Settle(status, SteadyNow() + absl::Seconds(20));
   });
-  EXPECT_LT(absl::Now() - start, absl::Seconds(15));
+  EXPECT_LT(SteadyNow() - start, absl::Seconds(15));
   EXPECT_THAT(verdicts, testing::Each(absl::DataLossError("rank 0 failed in call 1: barrier: a bad disk")));
   EXPECT_EQ(transports[3]->CheckNotices().code(), absl::StatusCode::kAborted);
 }

@@ -1,7 +1,7 @@
 #ifndef HOOKE_MPI_GROUP_TRANSPORT_MESSAGE_CASES_H_
 #define HOOKE_MPI_GROUP_TRANSPORT_MESSAGE_CASES_H_
 
-// Checks of messages that the tests of all transports share.
+// A check of messages that the tests of several transports share.
 
 #include <cstddef>
 

@@ -171,8 +171,7 @@ std::optional<absl::Status> Settlement::Divergence() const {
   return std::nullopt;
 }
 
-// Reports ranks that left, made no statement, or came to the call after others had given up on it. Empty if no rank
-// failed because of them.
+// Reports ranks that left, made no statement, or entered the call late. Empty if no rank failed because of them.
 std::optional<absl::Status> Settlement::Absence() const {
   std::vector<int> waited;
   // True if no rank ran into its deadline, so that the others saw at once that the absent ranks had gone. After a
@@ -203,7 +202,7 @@ std::optional<absl::Status> Settlement::Absence() const {
     const Statement* const said = statements_[rank].get();
     const int number = static_cast<int>(rank);
     if (said != nullptr) {
-      // Late: it entered the call when another rank had already waited for more than half of its time.
+      // Late: it has been in the call for less than half as long as the rank that has waited longest.
       if (said->kind == Statement::Kind::kHeard && said->in_call_us < longest_us / 2 && !IsAhead(*said, earliest)) {
         late.push_back(number);
       }

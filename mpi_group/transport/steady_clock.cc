@@ -2,14 +2,12 @@
 
 #include <chrono>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace hooke {
 
 absl::Time SteadyNow() {
-  const auto steady = [] { return absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch()); };
-  static const absl::Time zero = absl::Now() - steady();
-  return zero + steady();
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
 }  // namespace hooke

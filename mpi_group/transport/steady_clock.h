@@ -5,12 +5,10 @@
 
 namespace hooke {
 
-// The clock of all deadlines: absl::Now() at the first call in this process, plus the time that has passed since.
-// Setting the machine's clock does not move it: otherwise a clock set forward by half a minute would end every group on
-// the machine. Any thread may call it; it takes some tens of nanoseconds.
-//
-// SteadyTime() (clocks/steady_time.h) has another zero point, so a time of one clock means nothing on the other. A
-// deadline for mpi_group/ is a SteadyNow() everywhere.
+// The clock of all deadlines: the time of CLOCK_MONOTONIC, counted from 1970, as SteadyTime() in clocks/ does. Setting
+// the machine's clock does not move it: otherwise a clock set forward by half a minute would end every group on the
+// machine. Any thread may call it; it takes some tens of nanoseconds. A deadline is never made from absl::Now(), which
+// is half a century later.
 absl::Time SteadyNow();
 
 }  // namespace hooke

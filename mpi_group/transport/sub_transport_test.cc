@@ -5,16 +5,17 @@
 
 #include <string>
 
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "mpi_group/rank_threads.h"
 #include "mpi_group/transport/in_process_transport.h"
+#include "mpi_group/transport/steady_clock.h"
 
 namespace hooke {
 namespace {
 
 using testing::HasSubstr;
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
+absl::Time Soon() { return SteadyNow() + absl::Seconds(20); }
 
 // Each rank sends `number` to the next rank of the transport and returns the number that it receives.
 char FromPrevious(Transport& transport, char number) {
@@ -46,11 +47,11 @@ TEST(SubTransportTest, ErrorsNameTheUnderlyingRank) {
   const std::vector<std::unique_ptr<Transport>> transports = MakeInProcessTransports(3);
   const std::unique_ptr<Transport> part = MakeSubTransport(*transports[0], {2, 0});
   char byte = 0;
-  const absl::Status status = part->Receive({0, absl::MakeSpan(&byte, 1)}, absl::Now() + absl::Milliseconds(20));
+  const absl::Status status = part->Receive({0, absl::MakeSpan(&byte, 1)}, SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("waited for rank 2"));
   EXPECT_EQ(transports[1]->CheckNotices(), absl::OkStatus());
-  const absl::Status verdict = part->Settle(status, absl::Now() + absl::Milliseconds(20));
+  const absl::Status verdict = part->Settle(status, SteadyNow() + absl::Milliseconds(20));
   EXPECT_EQ(verdict.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(transports[1]->CheckNotices().code(), absl::StatusCode::kAborted);
 }

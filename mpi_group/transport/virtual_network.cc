@@ -49,7 +49,7 @@ class CountingClock : public VirtualTransport {
     if (outgoing.bytes.empty()) return ForwardingTransport::StartSend(outgoing);
     const double start = std::max(now_, out_free_);
     out_free_ = start + Busy(outgoing.bytes.size());
-    // Notes the time of arrival before the message is sent, so that its receiver finds the time.
+    // Notes the start time before the message is sent, so that the receiver finds it.
     (*arrivals_)[outgoing.to].Add({rank(), sent_[outgoing.to]++}, start);
     absl::StatusOr<Ticket> ticket = ForwardingTransport::StartSend(outgoing);
     if (ticket.ok()) under_way_[ticket->slot] = {-1, 0, 0, out_free_};

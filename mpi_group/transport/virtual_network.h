@@ -7,8 +7,9 @@
 //
 // - A message occupies its sender's link for overhead + bytes * per_byte. It starts when it is sent or when the link is
 //   free, whichever is later. The sender goes on meanwhile; waiting for the message waits until it has left.
-// - The receiver's link is occupied for as long, from `latency` after the message started or from when the receiver has
-//   taken the message before. Waiting for a message sets the receiver's clock to the end of that, if it is behind.
+// - The receiver's link is occupied for as long. That begins `latency` after the message started, or when the link is
+//   free of the message that the receiver took last, whichever is later. A receiver that waits for the message sets its
+//   clock, if it is behind, to the time at which its link is free again.
 // - Everything else takes no time: arithmetic, shared memory, the network between the links.
 //
 // The clocks depend only on what each rank sends and waits for, in its own order. They do not depend on how the ranks'

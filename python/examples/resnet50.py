@@ -56,7 +56,7 @@ def main():
     arguments = parser.parse_args()
     torch.manual_seed(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    # The same images in each step: what loads images would be measured instead.
+    # The same images are used in each step. Otherwise the loading of images would be measured, too.
     images = torch.randn(arguments.batch, 3, arguments.size, arguments.size, device=device).to(memory_format=torch.channels_last)
     labels = torch.randint(1000, (arguments.batch,), device=device)
     model = resnet(arguments.blocks, 1000).to(device, memory_format=torch.channels_last)

@@ -147,7 +147,8 @@ def wait(job_id: str, *, timeout: Optional[float] = None, coordinator: Optional[
     patience = [] if timeout is None else [f"--patience={min(300, timeout + 5)}"]
     last = None
     with contextlib.closing(_watch(job_id, patience, coordinator)) as statuses:
-        # A status comes at least once a second, because it has the coordinator's time.
+        # Even if nothing happens, a status comes about once a second: each has the coordinator's time, so no two are
+        # equal.
         for last in statuses:
             if deadline is not None and last["state"] not in _ENDED and time.monotonic() >= deadline:
                 raise Error(Code.DEADLINE_EXCEEDED, f"job {job_id} has not ended after {timeout} s; it is {last['state']}")

@@ -49,7 +49,7 @@ class Code(enum.IntEnum):
 class Error(RuntimeError):
     """What went wrong and what to do about it. `code` is a hooke.Code, `message` the text."""
 
-    __module__ = "hooke"  # Under that name programs know it, and so do its tracebacks.
+    __module__ = "hooke"  # Programs know it as hooke.Error, and tracebacks call it so.
 
     def __init__(self, code: int, message: str):
         super().__init__(message)

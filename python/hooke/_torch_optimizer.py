@@ -87,8 +87,8 @@ def attach_zero_grad(optimizer: torch.optim.Optimizer, arena: Arena, after_zero)
     optimizer.zero_grad = types.MethodType(zero_grad, optimizer)
 
 
-# After so many rounds in which every optimizer has stepped alone, each has a backward pass of its own. A GradScaler, which leaves out single steps, does not
-# make so many in a row.
+# In a round every optimizer steps alone. After this many rounds each optimizer is taken to have a backward pass of its
+# own. A GradScaler, which leaves out single steps, does not make so many rounds in a row.
 _ROUNDS_APART = 8
 
 

@@ -14,7 +14,8 @@ import torch
 
 from hooke._native import Native, misuse
 
-# A copy takes this many bytes of gradients, if there are as many. A smaller one would cost more than it moves.
+# A copy moves at most this many bytes of gradients, unless one gradient is larger. Much smaller copies would cost more
+# than they move.
 PIECE_BYTES = 4 << 20
 _PAGE = 4096
 

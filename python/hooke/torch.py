@@ -405,7 +405,8 @@ class Job(_job.Job):
             )
 
     def _resume_data(self) -> None:
-        # Making the iterator of a DataLoader has drawn a number, which the start before had drawn at the epoch's begin.
+        # A DataLoader's new iterator has just drawn a random number. The earlier start drew it at the epoch's begin,
+        # before its state was kept. So the generators go back to that state.
         if self._generators_kept:
             generators, own = self._generators_kept
             self._generators_kept = None

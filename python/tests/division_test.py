@@ -25,7 +25,7 @@ class Audit:
         self.left = {}  # Epoch -> the list that is left.
         self.next = 0
         self.taken = {}  # Epoch -> all that was taken, in any order.
-        self.unfilled = {}  # Epoch that is over -> how many samples were left out.
+        self.unfilled = {}  # Epoch that is over -> (samples left out, samples of a step of all groups).
 
     def begins(self, ranks):
         """Begins a generation. Yields the epochs that it works through: (epoch, its list, its steps)."""

@@ -97,7 +97,7 @@ class Samples(unittest.TestCase):
                         place = {"earlier": earlier, "generation_step": first, "ranks": ranks, "group": group, "rank": rank, "accumulate": accumulate}
                         begun = Rank(**place).train(last[group])
                         self.assertEqual(begun.native.plan, (total, SAMPLES // (BATCH * accumulate * sum(ranks))))
-                        # What is left, in epochs, is what the groups still have to do.
+                        # The epochs done, and those that the groups still have to do, are all epochs.
                         self.assertAlmostEqual(begun.native.epochs_done + (total - first) / begun.native.plan[1], EPOCHS)
                         taken = begun.taken
                         if group == 0 and len(taken) > 2:

@@ -10,8 +10,8 @@ import sys
 import tempfile
 import unittest
 
-# Bazel runs a symbolic link to this file, so its real path leads to the tree. It has put the library into this test's
-# folder.
+# Bazel runs a symbolic link to this file, so its real path leads to the source tree. Bazel has put libhooke.so into
+# worker/api/ below the working folder.
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 TREE = HERE.parents[1]
@@ -77,7 +77,7 @@ class Interface(unittest.TestCase):
 
     def test_the_page_names_every_function(self):
         page = (TREE / "docs/c-interface.md").read_text()
-        # The page has no need for hooke_message in its table: that is in the header's paragraph on errors.
+        # The page need not name hooke_message: the header's paragraph on errors does.
         self.assertEqual({name for name in FUNCTIONS - {"hooke_message"} if f"`{name}`" not in page}, set())
 
     def test_every_function_has_a_comment(self):

@@ -51,7 +51,6 @@ SCENARIOS = {
     "bfloat16": ("sgd", {"types": "bfloat16", "tolerance": 0.05}),
     # The last layer is float32.
     "mixed": ("momentum", {"types": "mixed", "tolerance": 0.05}),
-    # With torch.compile, which the plain training does without. Its default backend runs g++, for a minute on two cores.
     # With a GradScaler, whose work a fused optimizer does in its step.
     "scaled": ("momentum", {"scaled": True, "clip": 0.05}),
     "scaled_fused": ("fused", {"scaled": True}),
@@ -63,6 +62,8 @@ SCENARIOS = {
     "staged_scaled_fused": ("fused", {"staged": True, "scaled": True, "accumulate": 2, "told": False}),
     "staged_autocast": ("adamw", {"staged": True, "autocast": True, "tolerance": 0.05}),
     "staged_compiled": ("adamw", {"staged": True, "compile": "after"}),
+    # With torch.compile, which the plain training does without. The default backend would run g++ for a minute on two
+    # cores.
     "compiled_before_wrap": ("momentum", {"compile": "before"}),
     "compiled_after_wrap": ("adamw", {"compile": "after"}),
 }

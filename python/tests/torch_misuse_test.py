@@ -142,7 +142,8 @@ class Misuse(unittest.TestCase):
             "finish": lambda job, model, optimizer: job.finish(),
         }
         for name, call in calls.items():
-            for before in (0, 1):  # The backward pass before it has been combined, but its step has not been made.
+            # With 1, there is a backward pass before the failing one. It has been combined, but no step followed.
+            for before in (0, 1):
                 job, native, model, optimizer = wrapped()
                 for _ in range(before):
                     model(inputs(0)).sum().backward()

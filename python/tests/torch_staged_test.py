@@ -304,7 +304,7 @@ class DeviceState(unittest.TestCase):
         self.module.states = {}
         _torch_state.set_generators(kept, devices)
         self.assertEqual(self.module.states, {0: 11, 1: 22})
-        # A rank that has one device in this start has its generator go on.
+        # A rank that has only one device in this start goes on with the first of the kept states.
         _torch_state.set_generators(kept, [torch.device("xpu", 0)])
         self.assertEqual(self.module.states[0], 22)
         with _torch_state.KeepsGenerators(devices):

@@ -11,6 +11,8 @@
 #include "job/job_state.h"
 #include "job/visible_text.h"
 #include "server/cluster/job_spec_check.h"
+#include "server/cluster/shortened.h"
+#include "server/cluster/tally.h"
 
 namespace hooke {
 namespace {
@@ -43,14 +45,16 @@ std::string EndText(const JobRecord& job) { return absl::StrCat("job ", EndVerb(
 }  // namespace
 
 ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Instant now)
-    : options_(std::move(options)), last_tick_(now.steady) {
-  for (ForgottenJob& job : stored.forgotten) KeepTrace(std::move(job));
-  for (JobRecord& record : stored.jobs) {
-    ReserveNumbers(record.number);
-    number_of_job_[record.job_id] = record.number;
-    job_of_submission_[record.submission_id] = record.job_id;
-    Job& job = jobs_[record.number];
-    job.live.resize(record.groups.size());
+    : options_(std::move(options)),
+      workers_(options_.liveness),
+      rooms_(options_.liveness.silent_after, options_.avoid),
+      servers_(options_.liveness),
+      uses_(options_.fair_half_life),
+      last_tick_(now.steady) {
+  for (ForgottenJob& job : stored.forgotten) jobs_.KeepTrace(std::move(job));
+  for (JobRecord& stored_job : stored.jobs) {
+    Job& job = jobs_.Add(std::move(stored_job));
+    const JobRecord& record = job.record;
     for (const GroupRecord& group : record.groups) {
       LiveGroup& live = job.live[group.group];
       live.furthest_step = group.best_step;
@@ -58,51 +62,37 @@ ClusterState::ClusterState(ClusterStateOptions options, StoredJobs stored, Insta
       if (HasEnded(record.state) || !IsPlaced(group.state)) continue;
       for (const GroupPart& part : group.parts) {
         if (part.ended) continue;
-        Worker& worker = workers_[part.worker];
-        worker.name = part.worker;
+        Worker& worker = workers_.Add(part.worker, now);
         worker.site = group.site;
-        worker.last_heard = now;
         worker.occupants[{record.job_id, group.group, group.incarnation}] = part.ranks;
       }
     }
     if (!HasEnded(record.state)) {
-      for (const JobServer& shard : record.servers) {
-        Server& server = servers_[KeyOf(shard)];
-        server.claim.address = shard.address;
-        server.last_heard = now;
-      }
-    }
-    if (HasEnded(record.state)) {
+      for (const JobServer& shard : record.servers) servers_.AddUnheard(shard, now);
+    } else {
       // The steady clock of the last process is gone, so the wall clock says how long ago the job ended.
       const absl::Duration ago = now.wall - absl::FromUnixMillis(record.ended_unix_ms);
       job.ended_at = now.steady - std::max(ago, absl::ZeroDuration());
     }
-    job.record = std::move(record);
-    if (!job.record.generations.earlier.empty()) job.resized_at = now.steady;
-    if (job.record.generations.wanted.has_value()) changing_jobs_.insert(job.record.number);
+    if (!record.generations.earlier.empty()) job.resized_at = now.steady;
+    if (record.generations.wanted.has_value()) changing_jobs_.insert(record.number);
   }
   for (const WorkerDrain& drain : stored.drains) {
-    Worker& worker = workers_[drain.worker];
-    worker.name = drain.worker;
-    worker.last_heard = now;
-    worker.drain = drain.drain;
+    workers_.Add(drain.worker, now).drain = drain.drain;
   }
-  for (const auto& [name, worker] : workers_) workers_due_.Set(name, NextCheckOf(worker));
-  LoadUses(stored.uses, now);
+  for (const auto& [name, worker] : workers_) workers_.Expect(worker);
+  uses_.Load(stored.uses, now);
   for (auto& [number, job] : jobs_) {
-    if (!HasEnded(job.record.state)) Log(job, "the coordinator started again", now);
+    if (!HasEnded(job.record.state)) effects_.Log(job.record.job_id, "the coordinator started again", now);
   }
 }
-
-void ClusterState::ReserveNumbers(uint64_t highest) { next_number_ = std::max(next_number_, highest + 1); }
 
 absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::SubmitRequest& request, Instant now) {
   const std::string& id = request.submission_id();
   if (id.empty() || id.size() > 128) {
     return absl::InvalidArgumentError(absl::StrCat("submission_id has ", id.size(), " bytes, allowed is 1 to 128"));
   }
-  auto known = job_of_submission_.find(id);
-  if (known != job_of_submission_.end()) return Submission{known->second, false};
+  if (std::string known = jobs_.IdOfSubmission(id); !known.empty()) return Submission{std::move(known), false};
   if (being_stored_.count(id) > 0) return absl::UnavailableError("this submission is being stored: try again");
   const v1::JobSpec spec = FillDefaults(request.job());
   absl::Status status = CheckJobSpec(spec);
@@ -119,7 +109,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
   if (!status.ok()) return status;
 
   JobRecord& job = effects_.submissions.emplace_back();
-  job.number = next_number_++;
+  job.number = jobs_.TakeNumber();
   job.job_id = absl::StrCat(spec.name(), "-", job.number);
   job.submission_id = id;
   job.spec = spec;
@@ -140,7 +130,7 @@ absl::StatusOr<ClusterState::Submission> ClusterState::BeginSubmit(const v1::Sub
 absl::Status ClusterState::CheckWorkersFor(const v1::JobSpec& spec) const {
   const auto counts = [this](const Worker& worker) {
     // A batch system gives as large workers as it is asked for.
-    return !worker.lost && worker.slots > 0 && worker.only_job.empty() && sites_.count(worker.site) == 0;
+    return !worker.lost && worker.slots > 0 && worker.only_job.empty() && !sites_.Has(worker.site);
   };
   // Usually one worker is large enough for each kind. Then the list of workers below need not be made.
   const std::vector<v1::GroupKind> kinds = KindsOf(spec);
@@ -177,18 +167,15 @@ absl::Status ClusterState::CheckRoomFor(const v1::JobSpec& spec) {
 void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) {
   being_stored_.erase(record.submission_id);
   if (!stored) return;
-  Job& job = jobs_[record.number];
-  job.record = record;
-  job.live.resize(record.groups.size());
-  number_of_job_[record.job_id] = record.number;
-  job_of_submission_[record.submission_id] = record.job_id;
+  Job& job = jobs_.Add(record);
   Changed(job);
-  Log(job, absl::StrCat("job submitted: ", TrainedText(record.spec), ", ", GroupsText(record.spec)), now);
+  effects_.Log(job.record.job_id,
+               absl::StrCat("job submitted: ", TrainedText(record.spec), ", ", GroupsText(record.spec)), now);
   Place(now);
 }
 
 absl::Status ClusterState::Cancel(const std::string& job_id, Instant now) {
-  Job* job = FindJob(job_id);
+  Job* job = jobs_.Find(job_id);
   if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job ", job_id, ": `hooke jobs` lists them"));
   if (HasEnded(job->record.state)) return absl::OkStatus();
   EndJob(*job, v1::JOB_STATE_CANCELLED, "cancelled by the user", now);
@@ -196,19 +183,15 @@ absl::Status ClusterState::Cancel(const std::string& job_id, Instant now) {
   return absl::OkStatus();
 }
 
-ClusterState::Job* ClusterState::FindJob(const std::string& job_id) {
-  auto number = number_of_job_.find(job_id);
-  return number == number_of_job_.end() ? nullptr : &jobs_.at(number->second);
-}
-
-const JobRecord* ClusterState::Find(const std::string& job_id) const {
-  auto number = number_of_job_.find(job_id);
-  return number == number_of_job_.end() ? nullptr : &jobs_.at(number->second).record;
-}
-
 bool ClusterState::LogHasEnded(const std::string& job_id) const {
-  const JobRecord* job = Find(job_id);
-  return job != nullptr && HasEnded(job->state) && last_words_due_.count(job_id) == 0;
+  const Job* job = jobs_.Find(job_id);
+  return job != nullptr && HasEnded(job->record.state) && last_words_due_.count(job_id) == 0;
+}
+
+std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
+  std::vector<v1::NodeStatus> nodes = servers_.Statuses(now);
+  for (const auto& [name, worker] : workers_) nodes.push_back(StatusOf(worker, workers_, options_.avoid, now));
+  return nodes;
 }
 
 void ClusterState::Store(Job& job) {
@@ -218,14 +201,6 @@ void ClusterState::Store(Job& job) {
   Changed(job);
 }
 
-void ClusterState::Log(const Job& job, absl::string_view text, Instant now) {
-  effects_.log.push_back({job.record.job_id, absl::StrCat("coordinator ", text), now.wall, true});
-}
-
-void ClusterState::LogDaemon(absl::string_view text, Instant now) {
-  effects_.log.push_back({"", std::string(text), now.wall, true});
-}
-
 void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
   v1::Notice notice;
   notice.set_unix_ms(absl::ToUnixMillis(now.wall));
@@ -233,7 +208,7 @@ void ClusterState::Notice(Job& job, absl::string_view text, Instant now) {
   job.notices.push_back(std::move(notice));
   while (job.notices.size() > kNoticesMax) job.notices.pop_front();
   Changed(job);
-  Log(job, text, now);
+  effects_.Log(job.record.job_id, text, now);
 }
 
 void ClusterState::EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now) {
@@ -261,17 +236,17 @@ void ClusterState::ApplyGroupDecision(Job& job, GroupRecord& group, const GroupD
   group.reason = decision.reason;
   group.failures = decision.failures;
   group.best_step = decision.best_step;
-  EstimateChanged(group);
+  rooms_.Changed(group);
   NoteCause(live, group, decision);
   live.retry_at = now.steady + decision.wait;
   PlaceSoon();
   live.cut_off.reset();
   live.silences.clear();
-  live.held.reset();
+  live.outcome_so_far.reset();
   if (group.parts.size() > 1) StopParts(job, group, absl::StrCat("the group ended: ", decision.reason));
   const std::string text =
       absl::StrCat("group ", group.group, " at step ", live.progress.step(), ": ", decision.reason);
-  if (decision.state == v1::GROUP_STATE_FINISHED) Log(job, text, now);
+  if (decision.state == v1::GROUP_STATE_FINISHED) effects_.Log(job.record.job_id, text, now);
   // If the group failed for good, there is no notice here: the job's end gives the same reason.
   if (WillStart(decision.state)) Notice(job, text, now);
   Store(job);
@@ -301,7 +276,7 @@ void ClusterState::ApplyJobDecision(Job& job, Instant now) {
     job.live.emplace_back();
     PlaceSoon();
   }
-  Log(job, absl::StrCat("job: ", decision.reason), now);
+  effects_.Log(job.record.job_id, absl::StrCat("job: ", decision.reason), now);
   Store(job);
 }
 
@@ -312,7 +287,7 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
   job.ended_at = now.steady;
   for (GroupRecord& group : job.record.groups) {
     job.live[group.group].silences.clear();
-    EstimateChanged(group);
+    rooms_.Changed(group);
     if (!IsPlaced(group.state) && !WillStart(group.state)) continue;
     group.state = v1::GROUP_STATE_CANCELLED;
     group.reason = state == v1::JOB_STATE_CANCELLED ? "the job was cancelled" : "the job has ended";
@@ -326,7 +301,7 @@ void ClusterState::EndJob(Job& job, v1::JobState state, absl::string_view reason
 void ClusterState::AwaitLastWords(const Job& job, Instant now) {
   const JobRecord& record = job.record;
   const bool recent = now.steady - job.ended_at < kLastWordsWithin;
-  if (record.state != v1::JOB_STATE_FAILED || !recent || !IsOccupant(record.job_id)) return;
+  if (record.state != v1::JOB_STATE_FAILED || !recent || !workers_.MayRun(record.job_id)) return;
   last_words_due_.insert(record.job_id);
 }
 
@@ -334,29 +309,11 @@ void ClusterState::AwaitLastWords(const Job& job, Instant now) {
 // users look for the cause at the end of the log.
 void ClusterState::SayLastWords(Instant now) {
   for (auto it = last_words_due_.begin(); it != last_words_due_.end();) {
-    const Job* job = FindJob(*it);
-    const bool waits = job != nullptr && IsOccupant(*it) && now.steady - job->ended_at < kLastWordsWithin;
-    if (!waits && job != nullptr) Log(*job, EndText(job->record), now);
+    const Job* job = jobs_.Find(*it);
+    const bool waits = job != nullptr && workers_.MayRun(*it) && now.steady - job->ended_at < kLastWordsWithin;
+    if (!waits && job != nullptr) effects_.Log(job->record.job_id, EndText(job->record), now);
     it = waits ? std::next(it) : last_words_due_.erase(it);
   }
-}
-
-bool ClusterState::IsOccupant(const std::string& job_id) const {
-  return std::any_of(workers_.begin(), workers_.end(), [&job_id](const auto& named) {
-    const auto& occupants = named.second.occupants;
-    return std::any_of(occupants.begin(), occupants.end(),
-                       [&job_id](const auto& occupant) { return occupant.first.job_id == job_id; });
-  });
-}
-
-v1::WorkerCommand ClusterState::StopCommand(const GroupKey& group, absl::string_view reason) {
-  v1::WorkerCommand command;
-  v1::StopGroup* stop = command.mutable_stop();
-  stop->mutable_group()->set_job_id(group.job_id);
-  stop->mutable_group()->set_group(group.group);
-  stop->mutable_group()->set_incarnation(group.incarnation);
-  stop->set_reason(std::string(reason));
-  return command;
 }
 
 void ClusterState::StopOccupants(const std::string& job_id, absl::string_view reason) {
@@ -364,14 +321,9 @@ void ClusterState::StopOccupants(const std::string& job_id, absl::string_view re
     if (worker.session == 0) continue;  // TakeOver stops the worker's groups when the worker says hello again.
     for (const auto& [key, ranks] : worker.occupants) {
       if (key.job_id != job_id) continue;
-      Send(worker.session, StopCommand(key, reason));
+      effects_.SendStop(worker.session, key, reason);
     }
   }
-}
-
-std::string Shortened(absl::string_view text, size_t bytes_max) {
-  if (text.size() <= bytes_max) return std::string(text);
-  return absl::StrCat(FirstBytes(text, bytes_max), "...");
 }
 
 }  // namespace hooke

@@ -12,7 +12,6 @@
 // - cluster_state_events.cc: workers' reports.
 // - cluster_state_time.cc: ticks and servers.
 // - cluster_state_place.cc: the placement of groups.
-// - cluster_state_rooms.cc: what placement knows of workers and jobs without looking at all of them.
 // - cluster_state_owners.cc: owners of jobs, and the order of the queue.
 // - cluster_state_preempt.cc: groups that leave for jobs of higher priority.
 // - cluster_state_parts.cc: starts of groups, and groups that run on several workers.
@@ -26,8 +25,9 @@
 // - cluster_state_sites.cc: sites that get their workers from a batch system.
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
 // - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
-// - cluster_state_view.cc: the status for users.
-// - cluster_state_figures.cc: the figures for metrics.
+//
+// What it knows is in tables, each a class of its own: job_table.h, worker_table.h, room_table.h, server_table.h,
+// site_table.h, owner_uses.h and link_table.h. Users see the tables through cluster_view.h.
 
 #include <cstdint>
 #include <deque>
@@ -44,18 +44,22 @@
 #include "absl/time/time.h"
 #include "clocks/instant.h"
 #include "proto/coordinator.pb.h"
-#include "server/cluster/choose_servers.h"
 #include "server/cluster/cluster_figures.h"
+#include "server/cluster/cluster_view.h"
 #include "server/cluster/deadlines.h"
 #include "server/cluster/effects.h"
-#include "server/cluster/job_row.h"
+#include "server/cluster/job_table.h"
 #include "server/cluster/keep_limits.h"
 #include "server/cluster/known.h"
 #include "server/cluster/lifecycle.h"
 #include "server/cluster/link_table.h"
 #include "server/cluster/liveness.h"
+#include "server/cluster/owner_uses.h"
+#include "server/cluster/room_table.h"
 #include "server/cluster/server_dial.h"
-#include "server/history/staleness.h"
+#include "server/cluster/server_table.h"
+#include "server/cluster/site_table.h"
+#include "server/cluster/worker_table.h"
 #include "server/records/job_store.h"
 #include "server/records/records.h"
 #include "server/scheduling/avoidance.h"
@@ -92,13 +96,10 @@ struct ClusterStateOptions {
 class ClusterState {
  public:
   static constexpr size_t kNoticesMax = 20;
-  // Limit for the number of workers. Servers have a limit of the same size.
-  static constexpr size_t kNodesMax = 16384;
   // Why groups leave when their job's number of groups changes.
   static constexpr char kLeavesToScale[] = "the number of groups changes";
   // Why groups do not start while their job's number of groups changes.
   static constexpr char kOthersLeave[] = "the job's other groups leave first, because the number of groups changes";
-  static constexpr size_t kTextBytesMax = 2048;  // Longer texts from daemons are cut.
 
   // The workers of running groups have one lease from `now` on to connect again. New jobs get higher numbers than those
   // that are stored.
@@ -107,7 +108,7 @@ class ClusterState {
   // ---- Jobs ----
 
   // Makes new jobs get numbers above this one.
-  void ReserveNumbers(uint64_t highest);
+  void ReserveNumbers(uint64_t highest) { jobs_.ReserveNumbers(highest); }
 
   struct Submission {
     std::string job_id;
@@ -137,7 +138,7 @@ class ClusterState {
   // ---- Workers ----
 
   // Begins a worker's session, after its hello. INVALID_ARGUMENT: a field is out of range. ALREADY_EXISTS: another live
-  // daemon has that name. RESOURCE_EXHAUSTED: there are kNodesMax workers already.
+  // daemon has that name. RESOURCE_EXHAUSTED: there are known::kNodesMax workers already.
   absl::StatusOr<SessionId> Hello(const v1::WorkerHello& hello, Instant now);
   // Takes a message that a worker sent after its hello. ABORTED: the session was ended, for example by a newer one.
   // INVALID_ARGUMENT: a worker may not send this message. After an error the caller ends the session.
@@ -153,14 +154,16 @@ class ClusterState {
 
   // ---- Servers and time ----
 
-  void SetOwnServer(const std::string& server_id) { own_server_ = server_id; }
+  void SetOwnServer(const std::string& server_id) { servers_.SetOwn(server_id); }
   // Takes a server's heartbeat. The answer names jobs of which the server is to free its shard. The caller must remove
   // from the answer those jobs of which the store has no trace yet. A server is known by its identity. It gets no shard
   // before the coordinator has reached it at its address. INVALID_ARGUMENT: a field is out of range.
-  // FAILED_PRECONDITION: an older server, without an identity. RESOURCE_EXHAUSTED: there are kNodesMax servers already.
+  // FAILED_PRECONDITION: an older server, without an identity. RESOURCE_EXHAUSTED: there are known::kNodesMax servers
+  // already.
   absl::StatusOr<v1::ServerHeartbeatResponse> ServerHeartbeat(const v1::ServerHeartbeatRequest& request, Instant now);
   // Takes the notes of a site's agent, and returns the jobs of its site. INVALID_ARGUMENT: a field is out of range.
-  // ALREADY_EXISTS: another live agent speaks for the site. RESOURCE_EXHAUSTED: there are kNodesMax sites already.
+  // ALREADY_EXISTS: another live agent speaks for the site. RESOURCE_EXHAUSTED: there are known::kNodesMax sites
+  // already.
   absl::StatusOr<v1::SiteHeartbeatResponse> SiteHeartbeat(const v1::SiteHeartbeatRequest& request, Instant now);
   // Takes the answer to a dial that the effects asked for. The caller must answer each dial within a bounded time.
   void ServerDialed(const ServerDial& dial, const DialAnswer& answer, Instant now);
@@ -170,59 +173,33 @@ class ClusterState {
 
   // ---- What people see ----
 
-  absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now) const;
-  // Returns what took how long from the job's submission to its groups' first steps. NOT_FOUND: there is no such job.
-  absl::StatusOr<v1::ReadStartsResponse> Starts(const std::string& job_id) const;
-  // Returns OK if the job exists. NOT_FOUND: there is no such job.
-  absl::Status CheckKnown(const std::string& job_id) const;
-  struct JobList {
-    std::vector<v1::JobStatus> jobs;  // Newest first, without notices.
-    size_t left_out = 0;              // Number of older jobs that did not fit.
-  };
-  // Returns as many of the newest jobs as fit into `bytes_max`.
-  JobList List(size_t bytes_max, Instant now) const;
+  // The jobs. They stay valid until the next call that changes anything.
+  const JobTable& jobs() const { return jobs_; }
   std::vector<v1::NodeStatus> Nodes(Instant now) const;
   std::vector<v1::NodeLink> Links() const { return links_.All(); }
-  ClusterFigures Figures(const FigureLimits& limits, Instant now) const;
-  // Grows with each change of the job that Status shows. 0: there is no such job.
-  uint64_t Changes(const std::string& job_id) const;
-  // Returns the job as a row. NOT_FOUND: there is no such job.
-  absl::StatusOr<JobRow> Row(const std::string& job_id) const;
-  // Returns the rows of the newest `rows_max` jobs that have changed since `version`, which comes from an earlier call
-  // or is 0. The whole list comes if a job was forgotten since then, or if `version` is none of this object's.
-  JobRows RowsSince(uint64_t version, size_t rows_max) const;
+  ClusterFigures Figures(const FigureLimits& limits, Instant now) const {
+    return FiguresOf(jobs_, workers_, servers_, limits, now);
+  }
 
   Effects TakeEffects() { return std::exchange(effects_, {}); }
-  const JobRecord* Find(const std::string& job_id) const;
-  // Returns the jobs that have not ended. They stay valid until the next call that changes anything.
-  std::vector<const JobRecord*> Going() const;
-  // Returns the files of all jobs that have some and have not ended.
-  std::vector<v1::FileSet> FilesOfAll() const;
   // Returns whether the job has ended and, if it failed, the log need not repeat the cause any more.
   bool LogHasEnded(const std::string& job_id) const;
 
  private:
   using LiveGroup = known::LiveGroup;
-  using Tally = known::Tally;
   using Job = known::Job;
   using Worker = known::Worker;
-  using Use = known::Use;
   using Server = known::Server;
-  using SiteAgent = known::SiteAgent;
-  using RefusedServer = known::RefusedServer;
 
   // cluster_state.cc
   absl::Status CheckRoomFor(const v1::JobSpec& spec);
   // FAILED_PRECONDITION: no worker, and no workers together, have slots enough for a group.
   absl::Status CheckWorkersFor(const v1::JobSpec& spec) const;
-  Job* FindJob(const std::string& job_id);
   void Changed(Job& job) {
-    job.changes = ++last_change_;
+    jobs_.NoteChange(job);
     effects_.shown.insert(job.record.job_id);
   }
   void Store(Job& job);
-  void Log(const Job& job, absl::string_view text, Instant now);
-  void LogDaemon(absl::string_view text, Instant now);
   // Shows users a notice in the job's status, and logs it.
   void Notice(Job& job, absl::string_view text, Instant now);
   void EndGroup(Job& job, GroupRecord& group, const GroupOutcome& outcome, Instant now);
@@ -230,25 +207,15 @@ class ClusterState {
   void ApplyGroupDecision(Job& job, GroupRecord& group, const GroupDecision& decision, Instant now);
   void ApplyJobDecision(Job& job, Instant now);
   void EndJob(Job& job, v1::JobState state, absl::string_view reason, Instant now);
-  static v1::WorkerCommand StopCommand(const GroupKey& group, absl::string_view reason);
   void StopOccupants(const std::string& job_id, absl::string_view reason);
   // If the job failed just now and workers still run its groups, SayLastWords will log the cause again after these
   // groups have ended.
   void AwaitLastWords(const Job& job, Instant now);
   void SayLastWords(Instant now);
-  // Returns whether any worker may be running a group of the job.
-  bool IsOccupant(const std::string& job_id) const;
-  // Sends the command once the change of job `after` is stored. If `after` is empty, the command waits for nothing.
-  void Send(SessionId session, v1::WorkerCommand command, const std::string& after = "") {
-    effects_.commands.push_back({session, std::move(command), after});
-  }
 
   // cluster_state_hold.cc
-  // Returns CauseOf the end. Empty if somebody stopped the group.
-  std::string CauseOfEnd(const GroupRecord& group, const GroupOutcome& outcome) const;
   // Notes what follows an end that may have been like the ones before it.
   void NoteCause(LiveGroup& live, GroupRecord& group, const GroupDecision& decision);
-  static void KeepLine(LiveGroup& live, absl::string_view line);
 
   // cluster_state_back.cc
   // Loses a group whose worker may still run it.
@@ -263,7 +230,6 @@ class ClusterState {
   void AwaitOthers(const Worker& back, Before before, Instant now);
 
   // cluster_state_workers.cc
-  Worker* WorkerOf(SessionId session);
   void TakeOver(Worker& worker, const v1::WorkerHello& hello, Instant now);
   void ConfirmMissing(Worker& worker, Instant now);
   void WorkerAnswers(Worker& worker, Instant now);
@@ -287,16 +253,10 @@ class ClusterState {
   void TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now);
 
   // cluster_state_time.cc
-  // Returns the servers that would hold the job's center if its first group started now.
-  ServerChoice ChooseServersFor(const Job& job, Instant now) const;
   bool IsInUse(const std::string& key) const;
   void FixServers(Job& job, Instant now);
   void CheckWorkers(Instant now);
   void CheckWorker(Worker& worker, Instant now);
-  // Returns the steady time at which CheckWorker may have something to do.
-  absl::Duration NextCheckOf(const Worker& worker) const;
-  // Returns when a lost worker is forgotten, on the steady clock.
-  static absl::Duration ForgottenAt(const Worker& worker);
   void CheckServers(Instant now);
   void WorkerSilent(Worker& worker, Instant now);
   enum class Groups { kHaveEnded, kMayLive };
@@ -324,84 +284,47 @@ class ClusterState {
   std::string WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const;
   // Returns why the job's groups do not start yet while their number changes. Empty: it does not change.
   std::string WhyChangeWaits(const Job& job) const;
-  void PreemptFor(const std::vector<std::pair<const WaitingGroup*, const Job*>>& hindered, Instant now);
   // Sets the reasons of groups that wait, in the order of the queue, and the positions of their jobs.
   void ShowQueue(const std::vector<WaitingInQueue>& waiting);
 
-  // cluster_state_rooms.cc
-  // Returns the group as one that waits, and that may start now.
-  static WaitingGroup WaitingGroupOf(const Job& job, uint32_t group);
-  static const Tally& TallyOf(Job& job);
-  static Tally MakeTally(const Job& job);
-  // Notes that the room of the worker is not what `rooms_` has.
-  void RoomChanged(Worker& worker) { changed_rooms_.insert(worker.name); }
-  // Notes that the rooms of the group's workers have changed, because its estimate has.
-  void EstimateChanged(const GroupRecord& group) {
-    for (const GroupPart& part : group.parts) changed_rooms_.insert(part.worker);
-  }
-  // Computes the rooms of `changed_rooms_` anew.
-  void RefreshRooms(Instant now);
-  FreeWorker RoomOf(const Worker& worker, Instant now) const;
-  void CompareKept(Instant now);
-  // Returns the steady time at which the group is likely to end; nullopt if there is no estimate.
-  static std::optional<absl::Duration> EndsAt(const Job& job, const GroupKey& key);
+  // Computes the rooms that have changed anew, and returns all.
+  Rooms& RefreshRooms(Instant now);
 
   // cluster_state_owners.cc
-  void LoadUses(const std::vector<OwnerUse>& stored, Instant now);
   // Adds what owners have used since the last call, and counts what they use now.
   void ChargeOwners(Instant now);
-  void StoreUses(Instant now);
   Quotas QuotasOf(const std::vector<Job*>& jobs) const;
   // FAILED_PRECONDITION: a group is larger than its owner's quota.
   absl::Status CheckQuota(const v1::JobSpec& spec) const;
   std::vector<Job*> UnfinishedInOrder();
 
   // cluster_state_preempt.cc
-  // Tells running groups to leave so that the hindered ones can start, if they may.
-  void Preempt(const std::vector<HinderedGroup>& hindered, Instant now);
-  // Returns whether a group runs that may be told to leave for one of this priority, wherever it runs.
-  bool AnyMayLeaveFor(uint32_t priority) const;
-  std::vector<FreeWorker> WorkersForEvictions(Instant now) const;
+  // Tells running groups to leave so that the waiting ones, which lack room, can start, if they may.
+  void Preempt(const std::vector<std::pair<const WaitingGroup*, const Job*>>& waiting, Instant now);
 
   // cluster_state_avoid.cc
   // Notes that a group has ended badly, on the worker that is to blame. If it is not known which, it is on none.
   void NoteFailure(const Job& job, const GroupRecord& group, const GroupOutcome& outcome, Instant now);
   void NoteDeath(Worker& worker, Death death, Instant now);
-  std::string WorkerToBlame(const Job& job, const GroupRecord& group) const;
-  // Returns why and until when the worker is avoided. Empty: it is not.
-  std::string AvoidedText(const Worker& worker, Instant now) const;
 
   // cluster_state_parts.cc
-  // Returns the worker as PlaceGroups sees it if all its slots are free.
-  static FreeWorker WholeWorker(const Worker& worker);
   void Start(Job& job, GroupRecord& group, const Placement& placement, Instant now);
-  void NoteStart(Job& job, GroupRecord& group, const Placement& placement, Instant now) const;
-  v1::StartGroupCommand StartMessage(const Job& job, const GroupRecord& group) const;
   void PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now);
   void StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote, Instant now);
   void EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now);
-  // Ends groups of which a part was not ready at `ready_by`, and groups whose `held_until` has come.
+  // Ends groups of which a part was not ready at `ready_by`, and groups whose `outcome_due` has come.
   void CheckParts(Instant now);
   void CheckParts(Job& job, GroupRecord& group, Instant now);
   // Sees to it that CheckParts looks at the group as soon as it has something to do.
   void ExpectParts(const Job& job, const GroupRecord& group);
-  // Returns the names of the group's workers whose stream has ended, as "worker b is gone; ". Empty if there are none.
-  std::string GoneText(const GroupRecord& group) const;
-  bool IsConnected(const std::string& worker) const;
   // kLeave: the ranks may first make their last exchange and leave by themselves.
   enum class StopHow { kAtOnce, kLeave };
   // Tells all connected workers that may be running a part of this incarnation to stop it.
   void StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how = StopHow::kAtOnce);
 
   // cluster_state_sites.cc
-  void TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now);
+  void TakeNotes(const v1::SiteHeartbeatRequest& request, Instant now);
   v1::SiteHeartbeatResponse JobsAt(const std::string& site, Instant now);
-  // Returns the site at which the job's center is evaluated: that of the kind with the fewest ranks, of those whose
-  // site has workers or gets them from a batch system. If no site has, that of all kinds. Empty: any site.
-  std::string EvaluationSite(const Job& job, Instant now) const;
-  // Returns what the agent of the site says about the job, to follow a reason: "; Slurm job 7 waits: Priority". Empty
-  // if it says nothing or there is none.
-  std::string SiteText(const Job& job, const std::string& site, Instant now) const;
 
   // cluster_state_drain.cc
   // Asks the groups there to leave that are to leave: all if the worker ends or is drained NOW, and those of jobs whose
@@ -414,22 +337,10 @@ class ClusterState {
   // Begins the next generation if one is wanted, no group is placed, and all servers have ended the present one. It
   // replaces all of the job's groups, so only Place calls it.
   void BeginGenerationIfDue(Job& job, Instant now);
-  // A server that has not said yet how far the job's groups had come.
-  struct AwaitedServer {
-    std::string address;
-    const Server* silent = nullptr;  // The server, if it does not answer.
-  };
-  std::vector<AwaitedServer> AwaitedServers(const Job& job) const;
-  // Returns why the next generation cannot begin yet, although all groups have left: which servers have not said how
-  // far these had come. Empty: all have.
-  std::string NotClosedText(const Job& job) const;
-  // Returns whether a server that has not said so is silent, so that nobody knows for how long the job waits.
-  bool AwaitsSilentServer(const Job& job) const;
   // Takes a server's answers about generations that end.
   void TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now);
   // Adds to `response` the generations that this server is to end, and about which it has not answered yet.
-  void AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response);
-  absl::Status CheckDataSufficesFor(const Job& job, const v1::GroupsSpec& groups) const;
+  void AddGenerationEnds(const std::string& key, v1::ServerHeartbeatResponse& response);
   // Asks the groups to leave, so that a generation of these groups can begin.
   void ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant now);
 
@@ -449,40 +360,29 @@ class ClusterState {
   // Adds a group of the job that waits, and what the placement gave it.
   static void NoteWaiting(Resized& resized, uint32_t group, const Placement& placement);
   // A job of which no group is to start now.
-  struct HeldBack {
+  struct Barred {
     std::string why;
     // The job waits until more room is free, so groups of other jobs may be asked to leave.
     bool wants_room = false;
   };
   // Changes the numbers of groups that follow the room. Returns the jobs whose numbers change, and those that wait for
   // more room before they begin. `placements` are those of `queue`, then those of the probes.
-  std::map<const Job*, HeldBack> ResizeJobs(std::vector<Resized>& resized,
-                                            const std::vector<const WaitingGroup*>& queue,
-                                            const std::vector<Placement>& placements, Instant now);
+  std::map<const Job*, Barred> ResizeJobs(std::vector<Resized>& resized, const std::vector<const WaitingGroup*>& queue,
+                                          const std::vector<Placement>& placements, Instant now);
   // Returns whether the number of the job's groups changes.
   bool ResizeIfDue(Resized& resized, Instant now);
 
   // cluster_state_stragglers.cc
   void NoteWork(Job& job, GroupRecord& group, const v1::RankProgress& progress, Instant now);
-  // Returns why the group is slow by its last measurement; "": it is not. nullopt: it has no peers.
-  std::optional<std::string> SlowText(const Job& job, const GroupRecord& group) const;
   void MoveStraggler(Job& job, GroupRecord& group, Instant now);
-  // Returns whether a group waits that could run on one of the workers.
-  bool AnyWaitsFor(const std::vector<FreeWorker>& workers) const;
 
   // cluster_state_servers.cc
-  static bool Uses(const JobRecord& job, const std::string& key);
-  // Returns why the process of this claim may not speak for its server. Empty: it may.
-  std::string Refusal(const ServerClaim& claim, absl::string_view version, Instant now);
-  void TakeClaim(Server& server, const ServerClaim& claim, Instant now);
-  void DialIfDue(Server& server, Instant now);
   void ServerReached(Server& server, Instant now);
   void ServerFailed(Server& server, const DialVerdict& verdict, Instant now);
   // Shows `text` as a notice in all unfinished jobs that use this server.
   void TellJobsOf(const std::string& key, const std::string& text, Instant now);
   // Moves the shards of servers that have just been lost to the servers that were reached at their addresses.
   void ReplaceLostServers(Instant now);
-  std::string LiveServerAt(const ServerClaim& claim, Instant now) const;
   // Updates the jobs of a server that was reached. If the server has moved, its jobs get its new address. If another
   // server at that address is gone, this server takes over the shards of that one.
   void FollowServer(const Server& server, Instant now);
@@ -491,80 +391,32 @@ class ClusterState {
 
   // cluster_state_forget.cc
   void ForgetOldJobs(Instant now);
-  bool HaveHeardOfItsEnd(const Job& job, Instant now) const;
-  // Returns the bytes on disk of each job that is in a server's last list.
-  std::map<std::string, uint64_t> DiskBytes() const;
-  void ForgetJob(uint64_t number, absl::string_view why, Instant now);
-  void KeepTrace(ForgottenJob job);
-  // Returns the job's trace. Null if the job was not forgotten.
-  const ForgottenJob* FindForgotten(const std::string& job_id) const;
+  void ForgetJob(Job& job, absl::string_view why, Instant now);
   // Adds to `response` which of the server's jobs have ended, and which were forgotten.
   void AddOrders(const Server& server, const v1::ServerHeartbeatRequest& request,
                  v1::ServerHeartbeatResponse& response);
   void ReportStrangers(Server& server, const v1::ServerHeartbeatRequest& request, Instant now);
 
-  // cluster_state_view.cc
-  v1::JobStatus StatusOf(const Job& job, Instant now) const;
-  static JobRow RowOf(const Job& job);
-  // cluster_state_figures.cc
-  // Returns nullopt for a job that ended too long ago. Lists at most `groups_left` groups, and takes them from it.
-  std::optional<JobFigures> JobFiguresOf(const Job& job, const FigureLimits& limits, size_t& groups_left,
-                                         Instant now) const;
-  void ListJobFigures(const FigureLimits& limits, Instant now, ClusterFigures& figures) const;
-
-  v1::NodeStatus StatusOf(const Worker& worker, Instant now) const;
-  bool IsAlive(const Server& server, Instant now) const { return server.heard && IsAlive(server.last_heard, now); }
-  // Returns whether groups can start on the worker now, as far as its connection goes.
-  bool IsAlive(const Worker& worker, Instant now) const {
-    return worker.session != 0 && !worker.lost && IsAlive(worker.last_heard, now);
-  }
-  bool IsAlive(Instant last_heard, Instant now) const {
-    return LivenessOf(now.steady - last_heard.steady, options_.liveness) == Liveness::kAlive;
-  }
-
   const ClusterStateOptions options_;
-  std::map<uint64_t, Job> jobs_;  // By number.
-  uint64_t last_change_ = 1;      // Counts the changes of jobs that Status shows.
-  uint64_t forgot_at_ = 0;        // The value of `last_change_` when a job was last forgotten.
-  std::map<std::string, uint64_t> number_of_job_;
-  std::map<std::string, std::string> job_of_submission_;
-  std::map<uint64_t, ForgottenJob> forgotten_;  // By number; at most ForgottenJob::kKeptMax.
-  std::set<std::string> being_stored_;          // Submission ids between BeginSubmit and EndSubmit.
+  JobTable jobs_;
+  WorkerTable workers_;
+  RoomTable rooms_;
+  ServerTable servers_;
+  SiteTable sites_;
+  OwnerUses uses_;
+  LinkTable links_;
+  std::set<std::string> being_stored_;  // Submission ids between BeginSubmit and EndSubmit.
   // Jobs that failed while workers still ran their groups. Once these have ended, the log repeats the cause.
   std::set<std::string> last_words_due_;
-  uint64_t next_number_ = 1;
-  std::map<std::string, Worker> workers_;
-  std::map<SessionId, std::string> worker_of_session_;
   // Numbers of the jobs that are to have other groups. Those that have got them are taken out when a server is heard.
   std::set<uint64_t> changing_jobs_;
-  // When CheckWorkers is to look at a worker, at the latest. A worker that is heard meanwhile has a later time.
-  Deadlines<std::string> workers_due_;
-  Rooms rooms_;  // The free slots of each worker that can run groups. Entries in `changed_rooms_` are out of date.
-  std::set<std::string> changed_rooms_;  // Names of workers whose entry in `rooms_` must be computed anew.
-  // When a worker's room must be computed anew although nothing came from the worker: it may become silent, or be
-  // avoided no longer.
-  Deadlines<std::string> rooms_due_;
   // Times at which CheckParts looks at a group. The key is the job's number and the group's index.
   Deadlines<std::pair<uint64_t, uint32_t>> parts_due_;
-  SessionId next_session_ = 1;
-  // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
-  std::map<std::string, Server> servers_;
-  std::map<std::string, RefusedServer> refused_servers_;  // By instance.
-  std::map<std::string, SiteAgent> sites_;                // Sites that have an agent, by name.
-  std::map<std::string, Use> uses_;  // How much of the cluster each owner of jobs has used. The key is the owner.
-  absl::Duration charged_at_ = absl::ZeroDuration();      // The steady time of the last update of `uses_`.
-  absl::Duration uses_stored_at_ = absl::ZeroDuration();  // The steady time at which `uses_` was last stored.
-  LinkTable links_;
-  uint64_t next_dial_ = 1;
-  std::string own_server_;                                // The identity of the server in this process.
   absl::Duration last_tick_;                              // Steady.
   absl::Duration place_at_ = -absl::InfiniteDuration();   // Steady time of the next Place by a tick.
   absl::Duration forget_at_ = -absl::InfiniteDuration();  // Steady time before which ForgetOldJobs does nothing.
   Effects effects_;
 };
-
-// Cuts a longer `text` to at most `bytes_max` bytes of whole UTF-8 characters and appends "...".
-std::string Shortened(absl::string_view text, size_t bytes_max = ClusterState::kTextBytesMax);
 
 }  // namespace hooke
 

@@ -34,7 +34,7 @@ void ClusterState::TakeBack(Job& job, GroupRecord& group, const Worker& worker, 
   group = std::move(live.cut_off->before);
   live.cut_off.reset();
   live.waits_since_us = 0;
-  EstimateChanged(group);
+  rooms_.Changed(group);
   Notice(job,
          absl::StrCat("worker ", worker.name, " is back, and with it group ", group.group, " (start ",
                       group.incarnation, ")"),
@@ -58,9 +58,9 @@ void ClusterState::AwaitOthers(const Worker& back, Before before, Instant now) {
       LiveGroup& live = job.live[group.group];
       if (group.state != v1::GROUP_STATE_WAITING || !live.cut_off.has_value() || live.cut_off->awaited) continue;
       const std::string& name = group.parts[0].worker;
-      const auto other = workers_.find(name);
-      const bool forgotten = other == workers_.end();
-      if (live.cut_off->site != back.site || (!forgotten && !other->second.lost)) continue;
+      const Worker* other = workers_.Find(name);
+      const bool forgotten = other == nullptr;
+      if (live.cut_off->site != back.site || (!forgotten && !other->lost)) continue;
       // An unknown worker may be one that was forgotten, too. If it runs no group, it is new in two cases: it belongs
       // to a batch job, or the group's worker, which was lost at about the same time, is not forgotten.
       const bool may_be_new = before == Before::kUnknown && back.occupants.empty();

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/cluster_view.h"
+#include "server/cluster/shortened.h"
 
 namespace hooke {
 
@@ -13,23 +15,23 @@ absl::StatusOr<v1::NodeStatus> ClusterState::Drain(const std::string& name, v1::
   if (drain != v1::DRAIN_NONE && drain != v1::DRAIN_FINISH && drain != v1::DRAIN_NOW) {
     return absl::InvalidArgumentError(absl::StrCat("a drain is NONE, FINISH or NOW, and not ", drain));
   }
-  const auto found = workers_.find(name);
-  if (found == workers_.end()) {
+  Worker* found = workers_.Find(name);
+  if (found == nullptr) {
     return absl::NotFoundError(absl::StrCat("no worker ", Shortened(name, 80), ": `hooke nodes` lists them"));
   }
-  Worker& worker = found->second;
+  Worker& worker = *found;
   if (std::exchange(worker.drain, drain) != drain) {
-    RoomChanged(worker);
-    workers_due_.Set(name, NextCheckOf(worker));
+    rooms_.Changed(worker.name);
+    workers_.Expect(worker);
     effects_.drains[name] = drain;
     const char* what = drain == v1::DRAIN_NONE     ? "it gets groups again"
                        : drain == v1::DRAIN_FINISH ? "it gets no more groups"
                                                    : "it gets no more groups, and those that it runs leave";
-    LogDaemon(absl::StrCat("worker ", name, ": ", what, ", as a user asked"), now);
+    effects_.LogDaemon(absl::StrCat("worker ", name, ": ", what, ", as a user asked"), now);
   }
   AskToLeave(worker, now);
   Place(now);
-  return StatusOf(worker, now);
+  return StatusOf(worker, workers_, options_.avoid, now);
 }
 
 void ClusterState::AskToLeave(const Worker& worker, Instant now) {
@@ -48,10 +50,10 @@ void ClusterState::AskToLeave(const Worker& worker, Job& job, const GroupRecord&
   if (worker.drain == v1::DRAIN_NOW) live.leaves = absl::StrCat("worker ", worker.name, " is drained");
   if (job.record.generations.wanted.has_value()) live.leaves = kLeavesToScale;
   if (live.leaves.empty()) return;
-  EstimateChanged(group);
+  rooms_.Changed(group);
   // Sent again after a reconnect, because the worker may not have got it.
   StopParts(job, group, live.leaves, StopHow::kLeave);
-  if (!told) Log(job, absl::StrCat("group ", group.group, " leaves: ", live.leaves), now);
+  if (!told) effects_.Log(job.record.job_id, absl::StrCat("group ", group.group, " leaves: ", live.leaves), now);
 }
 
 void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {
@@ -63,8 +65,8 @@ void ClusterState::Leave(Job& job, GroupRecord& group, Instant now) {
   live.retry_at = now.steady;
   PlaceSoon();
   live.silences.clear();
-  EstimateChanged(group);
-  live.held.reset();
+  rooms_.Changed(group);
+  live.outcome_so_far.reset();
   if (group.parts.size() > 1) StopParts(job, group, live.leaves);
   const bool any_runs = std::any_of(job.record.groups.begin(), job.record.groups.end(),
                                     [](const GroupRecord& other) { return IsPlaced(other.state); });

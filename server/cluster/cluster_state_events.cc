@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -14,6 +15,7 @@
 #include "job/metric.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/profile_check.h"
+#include "server/cluster/shortened.h"
 #include "server/cluster/start_times.h"
 #include "wire/steps.h"
 #include "wire/utc_time.h"
@@ -63,6 +65,20 @@ PackedStart* TimesOf(GroupRecord& group) {
   return &group.starts.back();
 }
 
+constexpr size_t kLastLinesMax = 10;  // The limit that GroupStatus.last_lines states.
+constexpr size_t kLastLineBytesMax = 400;
+
+// Lines begin with their source: "group 0 rank 1: ...", "group 0 mpirun: ...".
+bool IsOfRank(absl::string_view line) { return absl::StrContains(line.substr(0, line.find(':')), " rank "); }
+
+// Keeps the line among the last ones that the group printed. After the words of a rank, mpirun prints a page that says
+// no more, so its lines are left out.
+void KeepLine(known::LiveGroup& live, absl::string_view line) {
+  if (!IsOfRank(line) && !live.last_lines.empty() && IsOfRank(live.last_lines.back())) return;
+  live.last_lines.push_back(Shortened(line, kLastLineBytesMax));
+  if (live.last_lines.size() > kLastLinesMax) live.last_lines.pop_front();
+}
+
 }  // namespace
 
 void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant now) {
@@ -72,10 +88,10 @@ void ClusterState::Event(Worker& worker, const v1::GroupEvent& event, Instant no
   seen = std::max(seen, event.number());
   if (event.event_case() == v1::GroupEvent::kEnded) {
     worker.occupants.erase(key);
-    RoomChanged(worker);
+    rooms_.Changed(worker.name);
     worker.unconfirmed.erase(key);
   }
-  Job* job = FindJob(key.job_id);
+  Job* job = jobs_.Find(key.job_id);
   const AdoptionDecision current = AdoptGroup(key, worker.name, job == nullptr ? nullptr : &job->record);
   if (current.what == Adoption::kAdopt) {
     GroupRecord& group = job->record.groups[key.group];
@@ -95,11 +111,11 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
   switch (event.event_case()) {
     case v1::GroupEvent::kStarted:
       ApplyStarted(job, group, part, event, now);
-      Log(job,
-          absl::StrCat("group ", group.group, " started",
-                       group.parts.size() > 1 ? absl::StrCat(" on worker ", part.worker) : "", " (launcher pid ",
-                       event.started().launcher_pid(), ")"),
-          now);
+      effects_.Log(job.record.job_id,
+                   absl::StrCat("group ", group.group, " started",
+                                group.parts.size() > 1 ? absl::StrCat(" on worker ", part.worker) : "",
+                                " (launcher pid ", event.started().launcher_pid(), ")"),
+                   now);
       return;
     case v1::GroupEvent::kReport:
       if (event.report().event().has_begun()) return ApplyBegun(job, group, part, event, now);
@@ -127,8 +143,8 @@ void ClusterState::ApplyEvent(Job& job, GroupRecord& group, GroupPart& part, con
       return EndGroup(job, group, outcome, now);
     }
     default:
-      LogDaemon(absl::StrCat("an event of group ", group.group, " of ", job.record.job_id, " says nothing: ignored"),
-                now);
+      effects_.LogDaemon(
+          absl::StrCat("an event of group ", group.group, " of ", job.record.job_id, " says nothing: ignored"), now);
   }
 }
 
@@ -156,9 +172,9 @@ void ClusterState::ApplyBegun(Job& job, GroupRecord& group, const GroupPart& par
 void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& part, const v1::RankReport& report,
                                Instant now) {
   if (report.rank() < part.first_rank || report.rank() - part.first_rank >= part.ranks) {
-    LogDaemon(absl::StrCat("group ", group.group, " of ", job.record.job_id, " has no rank ", report.rank(),
-                           " on worker ", part.worker, ": ignored"),
-              now);
+    effects_.LogDaemon(absl::StrCat("group ", group.group, " of ", job.record.job_id, " has no rank ", report.rank(),
+                                    " on worker ", part.worker, ": ignored"),
+                       now);
     return;
   }
   const v1::RankEvent& event = report.event();
@@ -188,14 +204,14 @@ void ClusterState::ApplyReport(Job& job, GroupRecord& group, const GroupPart& pa
     case v1::RankEvent::kFailed:
       if (LacksServer(event.failed(), job.record.servers)) job.live[group.group].lacks_server = true;
       if (job.live[group.group].failed_on.empty()) job.live[group.group].failed_on = part.worker;
-      return Log(job, absl::StrCat(who, " failed: ", Shortened(event.failed().message())), now);
+      return effects_.Log(job.record.job_id, absl::StrCat(who, " failed: ", Shortened(event.failed().message())), now);
     case v1::RankEvent::kHello:
-      return Log(job,
-                 absl::StrCat(who, " is there (pid ", event.hello().pid(),
-                              group.parts.size() > 1 ? absl::StrCat(" on ", part.worker) : "", ")"),
-                 now);
+      return effects_.Log(job.record.job_id,
+                          absl::StrCat(who, " is there (pid ", event.hello().pid(),
+                                       group.parts.size() > 1 ? absl::StrCat(" on ", part.worker) : "", ")"),
+                          now);
     case v1::RankEvent::kDone:
-      return Log(job, absl::StrCat(who, " is done at step ", event.done().step()), now);
+      return effects_.Log(job.record.job_id, absl::StrCat(who, " is done at step ", event.done().step()), now);
     default:
       return;
   }
@@ -240,7 +256,7 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   AddPoint(job, group, progress, now);
   live.progress = progress;
   live.has_progress = true;
-  EstimateChanged(group);
+  rooms_.Changed(group);
   Changed(job);
   const bool trains = group.task == v1::GroupStart::TRAIN;
   if (trains) {
@@ -270,10 +286,10 @@ void ClusterState::ApplyProgress(Job& job, GroupRecord& group, const v1::RankPro
   }
   if (trains && job.record.first_step_unix_ms == 0) {
     job.record.first_step_unix_ms = absl::ToUnixMillis(now.wall);
-    Log(job,
-        absl::StrCat("first step, ", (job.record.first_step_unix_ms - job.record.submitted_unix_ms) / 1000.0,
-                     " s after submit"),
-        now);
+    effects_.Log(job.record.job_id,
+                 absl::StrCat("first step, ", (job.record.first_step_unix_ms - job.record.submitted_unix_ms) / 1000.0,
+                              " s after submit"),
+                 now);
     Store(job);
   }
 }
@@ -332,9 +348,9 @@ void ClusterState::ApplyProfile(Job& job, GroupRecord& group, const v1::RankRepo
   if (group.task != v1::GroupStart::TRAIN) return;
   const v1::RankProfile& profile = report.event().profile();
   if (absl::Status status = CheckProfile(profile); !status.ok()) {
-    LogDaemon(absl::StrCat("group ", group.group, " rank ", report.rank(), " of ", job.record.job_id, ": ",
-                           status.message(), ": ignored"),
-              now);
+    effects_.LogDaemon(absl::StrCat("group ", group.group, " rank ", report.rank(), " of ", job.record.job_id, ": ",
+                                    status.message(), ": ignored"),
+                       now);
     return;
   }
   // The profile is serialized here, because a copy of a message with a thousand events would cost several times as
@@ -379,7 +395,7 @@ void ClusterState::ApplySilence(Job& job, GroupRecord& group, const v1::SilenceC
 // Logs the lines of a group's output. A worker may write only into the logs of jobs whose groups it may be running.
 void ClusterState::TakeLog(const Worker& worker, const v1::LogLines& lines, Instant now) {
   const GroupKey key = KeyOf(lines.group());
-  Job* job = FindJob(key.job_id);
+  Job* job = jobs_.Find(key.job_id);
   if (worker.occupants.count(key) == 0 || job == nullptr) return;
   const bool current = key.group < job->live.size() && job->record.groups[key.group].incarnation == key.incarnation;
   for (const std::string& line : lines.lines()) {

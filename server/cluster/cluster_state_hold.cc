@@ -10,25 +10,6 @@
 #include "server/scheduling/causes.h"
 
 namespace hooke {
-namespace {
-
-constexpr size_t kLastLinesMax = 10;  // The limit that GroupStatus.last_lines states.
-constexpr size_t kLastLineBytesMax = 400;
-
-// Lines begin with their source: "group 0 rank 1: ...", "group 0 mpirun: ...".
-bool IsOfRank(absl::string_view line) { return absl::StrContains(line.substr(0, line.find(':')), " rank "); }
-
-}  // namespace
-
-std::string ClusterState::CauseOfEnd(const GroupRecord& group, const GroupOutcome& outcome) const {
-  if (outcome.ok || outcome.code == absl::StatusCode::kCancelled) return "";
-  std::vector<std::string> hosts;
-  for (const GroupPart& part : group.parts) {
-    hosts.push_back(part.worker);
-    if (!part.address.empty()) hosts.push_back(part.address);
-  }
-  return CauseOf(outcome.code, outcome.message, hosts);
-}
 
 void ClusterState::NoteCause(LiveGroup& live, GroupRecord& group, const GroupDecision& decision) {
   group.cause = decision.cause;
@@ -42,16 +23,9 @@ void ClusterState::NoteCause(LiveGroup& live, GroupRecord& group, const GroupDec
   }
 }
 
-// After the words of a rank, mpirun prints a page that says no more.
-void ClusterState::KeepLine(LiveGroup& live, absl::string_view line) {
-  if (!IsOfRank(line) && !live.last_lines.empty() && IsOfRank(live.last_lines.back())) return;
-  live.last_lines.push_back(Shortened(line, kLastLineBytesMax));
-  if (live.last_lines.size() > kLastLinesMax) live.last_lines.pop_front();
-}
-
 absl::StatusOr<uint32_t> ClusterState::Resume(const std::string& job_id, Instant now) {
-  Job* job = FindJob(job_id);
-  if (job == nullptr) return CheckKnown(job_id);
+  Job* job = jobs_.Find(job_id);
+  if (job == nullptr) return jobs_.CheckKnown(job_id);
   if (HasEnded(job->record.state)) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has ended; submit it again"));
   }

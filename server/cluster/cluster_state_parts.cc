@@ -13,6 +13,7 @@
 #include "job/group_kinds.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/shortened.h"
 #include "server/cluster/start_times.h"
 
 namespace hooke {
@@ -20,7 +21,7 @@ namespace {
 
 // After the bad end of a part, the group's end waits at most this long for another part. mpirun ends the other parts at
 // once, and the end of one of them may tell more.
-constexpr absl::Duration kHoldEnd = absl::Milliseconds(1500);
+constexpr absl::Duration kAwaitOtherPart = absl::Milliseconds(1500);
 constexpr int kArgumentsMax = 512;
 constexpr size_t kArgumentBytesMax = 64 << 10;
 
@@ -30,24 +31,44 @@ bool IsTooLong(const v1::RemoteStart& remote) {
   return remote.arguments_size() > kArgumentsMax || bytes > kArgumentBytesMax;
 }
 
-v1::GroupId IdOf(const GroupKey& key) {
-  v1::GroupId id;
-  id.set_job_id(key.job_id);
-  id.set_group(key.group);
-  id.set_incarnation(key.incarnation);
-  return id;
+// Adds the start to those of which the coordinator keeps what took how long.
+void NoteStart(known::Job& job, GroupRecord& group, const Placement& placement, Instant now) {
+  const int64_t waits_since = std::exchange(job.live[group.group].waits_since_us, 0);
+  if (group.task != v1::GroupStart::TRAIN) return;
+  const bool first = group.incarnation == 1;
+  AddStart({group.group, group.incarnation, placement.parts[0].worker, group.reason,
+            first ? job.record.submitted_unix_ms * 1000 : waits_since, absl::ToUnixMicros(now.wall)},
+           group.starts);
+}
+
+v1::StartGroupCommand StartMessage(const JobRecord& job, const GroupRecord& group) {
+  v1::StartGroupCommand message;
+  message.set_ranks(KindOf(job.spec, group.group).ranks());
+  v1::GroupStart* start = message.mutable_group();
+  start->set_job_id(job.job_id);
+  *start->mutable_job() = job.spec;
+  start->set_group(group.group);
+  start->set_incarnation(group.incarnation);
+  start->set_task(group.task);
+  for (const JobServer& server : job.servers) start->add_servers(server.address);
+  start->set_job_key(job.submission_id);
+  const Generations& generations = job.generations;
+  start->mutable_earlier()->Assign(generations.earlier.begin(), generations.earlier.end());
+  start->set_first_step(generations.first_step);
+  start->set_first_incarnation(generations.first_incarnation);
+  start->set_is_new(group.is_new);
+  if (group.parts.size() < 2) return message;
+  for (const GroupPart& part : group.parts) {
+    v1::GroupPart* sent = message.add_parts();
+    sent->set_worker(part.worker);
+    sent->set_first_rank(part.first_rank);
+    sent->set_ranks(part.ranks);
+    sent->set_address(part.address);
+  }
+  return message;
 }
 
 }  // namespace
-
-FreeWorker ClusterState::WholeWorker(const Worker& worker) {
-  FreeWorker whole = {worker.name,    worker.site, worker.slots, worker.slots, worker.allows_commands,
-                      worker.address, worker.mpi};
-  whole.only_job = worker.only_job;
-  whole.gpus = worker.gpus;
-  whole.version = worker.version;
-  return whole;
-}
 
 void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placement, Instant now) {
   FixServers(job, now);
@@ -61,10 +82,10 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   group.parts.clear();
   uint32_t first_rank = 0;
   for (const PlacedPart& part : placement.parts) {
-    Worker& worker = workers_.at(part.worker);
+    Worker& worker = *workers_.Find(part.worker);
     group.parts.push_back({part.worker, first_rank, part.ranks, worker.address});
     worker.occupants[{job.record.job_id, group.group, group.incarnation}] = part.ranks;
-    RoomChanged(worker);
+    rooms_.Changed(worker.name);
     first_rank += part.ranks;
   }
   LiveGroup& live = job.live[group.group];
@@ -87,63 +108,27 @@ void ClusterState::Start(Job& job, GroupRecord& group, const Placement& placemen
   live.ready_by =
       group.parts.size() > 1 ? now.steady + PartLimitsOf(job.record.spec.command()).ready : absl::InfiniteDuration();
   live.failed_on.clear();
-  live.held.reset();
+  live.outcome_so_far.reset();
   ExpectParts(job, group);
   for (const JobServer& shard : job.record.servers) {
-    auto server = servers_.find(KeyOf(shard));
-    if (server == servers_.end() || !server->second.silent) continue;
-    AddSilence(job, group, absl::StrCat("server ", server->second.claim.address), server->second.last_heard);
+    const Server* server = servers_.Find(KeyOf(shard));
+    if (server == nullptr || !server->silent) continue;
+    AddSilence(job, group, absl::StrCat("server ", server->claim.address), server->last_heard);
   }
   v1::WorkerCommand command;
-  *command.mutable_start() = StartMessage(job, group);
+  *command.mutable_start() = StartMessage(job.record, group);
   for (size_t part = 0; part < group.parts.size(); ++part) {
     command.mutable_start()->set_part(static_cast<uint32_t>(part));
     // The start waits until its record is stored. Otherwise a restarted coordinator could give out the same incarnation
     // once more.
-    Send(workers_.at(group.parts[part].worker).session, command, job.record.job_id);
+    effects_.Send(workers_.Find(group.parts[part].worker)->session, command, job.record.job_id);
   }
-  Log(job,
-      absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "", " starts on ",
-                   PlaceText(group), " at site ", group.site, ", start ", group.incarnation),
-      now);
+  effects_.Log(job.record.job_id,
+               absl::StrCat("group ", group.group, group.task == v1::GroupStart::EVALUATE ? " (evaluation)" : "",
+                            " starts on ", PlaceText(group), " at site ", group.site, ", start ", group.incarnation),
+               now);
   Store(job);
   ApplyJobDecision(job, now);
-}
-
-void ClusterState::NoteStart(Job& job, GroupRecord& group, const Placement& placement, Instant now) const {
-  const int64_t waits_since = std::exchange(job.live[group.group].waits_since_us, 0);
-  if (group.task != v1::GroupStart::TRAIN) return;
-  const bool first = group.incarnation == 1;
-  AddStart({group.group, group.incarnation, placement.parts[0].worker, group.reason,
-            first ? job.record.submitted_unix_ms * 1000 : waits_since, absl::ToUnixMicros(now.wall)},
-           group.starts);
-}
-
-v1::StartGroupCommand ClusterState::StartMessage(const Job& job, const GroupRecord& group) const {
-  v1::StartGroupCommand message;
-  message.set_ranks(KindOf(job.record.spec, group.group).ranks());
-  v1::GroupStart* start = message.mutable_group();
-  start->set_job_id(job.record.job_id);
-  *start->mutable_job() = job.record.spec;
-  start->set_group(group.group);
-  start->set_incarnation(group.incarnation);
-  start->set_task(group.task);
-  for (const JobServer& server : job.record.servers) start->add_servers(server.address);
-  start->set_job_key(job.record.submission_id);
-  const Generations& generations = job.record.generations;
-  start->mutable_earlier()->Assign(generations.earlier.begin(), generations.earlier.end());
-  start->set_first_step(generations.first_step);
-  start->set_first_incarnation(generations.first_incarnation);
-  start->set_is_new(group.is_new);
-  if (group.parts.size() < 2) return message;
-  for (const GroupPart& part : group.parts) {
-    v1::GroupPart* sent = message.add_parts();
-    sent->set_worker(part.worker);
-    sent->set_first_rank(part.first_rank);
-    sent->set_ranks(part.ranks);
-    sent->set_address(part.address);
-  }
-  return message;
 }
 
 void ClusterState::PartIsReady(Job& job, GroupRecord& group, const GroupPart& part, Instant now) {
@@ -151,17 +136,18 @@ void ClusterState::PartIsReady(Job& job, GroupRecord& group, const GroupPart& pa
   live.ready.insert(part.worker);
   if (live.launched || live.ready.size() < group.parts.size()) return;
   live.launched = true;
-  const auto lead = workers_.find(group.parts[0].worker);
-  if (lead == workers_.end() || lead->second.session == 0) {
-    return EndGroup(job, group,
-                    {false, absl::StatusCode::kUnavailable,
-                     absl::StrCat(GoneText(group), "it went away while the group started"), live.furthest_step},
-                    now);
+  const Worker* lead = workers_.Find(group.parts[0].worker);
+  if (lead == nullptr || lead->session == 0) {
+    return EndGroup(
+        job, group,
+        {false, absl::StatusCode::kUnavailable,
+         absl::StrCat(workers_.GoneText(group), "it went away while the group started"), live.furthest_step},
+        now);
   }
   v1::WorkerCommand command;
   *command.mutable_launch()->mutable_group() = IdOf({job.record.job_id, group.group, group.incarnation});
-  Send(lead->second.session, std::move(command));
-  Log(job, absl::StrCat("group ", group.group, " is ready on ", PlaceText(group)), now);
+  effects_.Send(lead->session, std::move(command));
+  effects_.Log(job.record.job_id, absl::StrCat("group ", group.group, " is ready on ", PlaceText(group)), now);
 }
 
 void ClusterState::StartRemotePart(Job& job, GroupRecord& group, const GroupPart& lead, const v1::RemoteStart& remote,
@@ -169,7 +155,7 @@ void ClusterState::StartRemotePart(Job& job, GroupRecord& group, const GroupPart
   const auto part = std::find_if(group.parts.begin(), group.parts.end(), [&](const GroupPart& other) {
     return !other.address.empty() && other.address == remote.address();
   });
-  const auto worker = part == group.parts.end() ? workers_.end() : workers_.find(part->worker);
+  const Worker* worker = part == group.parts.end() ? nullptr : workers_.Find(part->worker);
   std::string refused;
   if (&lead != &group.parts[0]) {
     refused = absl::StrCat("worker ", lead.worker, " does not lead the group");
@@ -177,7 +163,7 @@ void ClusterState::StartRemotePart(Job& job, GroupRecord& group, const GroupPart
     refused = absl::StrCat("no other part of the group is at ", Shortened(remote.address(), 64));
   } else if (IsTooLong(remote)) {
     refused = "its arguments are too long";
-  } else if (worker == workers_.end() || worker->second.session == 0) {
+  } else if (worker == nullptr || worker->session == 0) {
     refused = absl::StrCat("worker ", part->worker, " is not connected");
   }
   if (!refused.empty()) {
@@ -190,7 +176,7 @@ void ClusterState::StartRemotePart(Job& job, GroupRecord& group, const GroupPart
   v1::WorkerCommand command;
   *command.mutable_launch()->mutable_group() = IdOf({job.record.job_id, group.group, group.incarnation});
   *command.mutable_launch()->mutable_arguments() = remote.arguments();
-  Send(worker->second.session, std::move(command));
+  effects_.Send(worker->session, std::move(command));
 }
 
 void ClusterState::EndPart(Job& job, GroupRecord& group, GroupPart& part, const GroupOutcome& outcome, Instant now) {
@@ -206,19 +192,19 @@ void ClusterState::EndPart(Job& job, GroupRecord& group, GroupPart& part, const 
   GroupOutcome told = outcome;
   told.message = absl::StrCat("worker ", part.worker, ": ", outcome.message);
   const bool is_known = part.worker == knows;
-  if (live.held.has_value()) {
-    if (!is_known) told = *live.held;
+  if (live.outcome_so_far.has_value()) {
+    if (!is_known) told = *live.outcome_so_far;
     // The earlier message may tell more, for example that a worker was shut down. mpirun only sees that its daemon
     // there is gone.
-    if (is_known) absl::StrAppend(&told.message, "; before that, ", live.held->message);
+    if (is_known) absl::StrAppend(&told.message, "; before that, ", live.outcome_so_far->message);
   }
-  if (is_known || !IsConnected(knows) || PartOn(group, knows)->ended) {
-    told.message = absl::StrCat(GoneText(group), told.message);
+  if (is_known || !workers_.IsConnected(knows) || PartOn(group, knows)->ended) {
+    told.message = absl::StrCat(workers_.GoneText(group), told.message);
     return EndGroup(job, group, told, now);
   }
-  if (live.held.has_value()) return;
-  live.held = std::move(told);
-  live.held_until = now.steady + kHoldEnd;
+  if (live.outcome_so_far.has_value()) return;
+  live.outcome_so_far = std::move(told);
+  live.outcome_due = now.steady + kAwaitOtherPart;
   ExpectParts(job, group);
 }
 
@@ -226,7 +212,7 @@ void ClusterState::ExpectParts(const Job& job, const GroupRecord& group) {
   const LiveGroup& live = job.live[group.group];
   absl::Duration due = absl::InfiniteDuration();
   if (group.parts.size() > 1 && IsPlaced(group.state) && !HasEnded(job.record.state)) {
-    if (live.held.has_value()) due = live.held_until;
+    if (live.outcome_so_far.has_value()) due = live.outcome_due;
     if (!live.launched) due = std::min(due, live.ready_by);
   }
   parts_due_.Set({job.record.number, group.group}, due);
@@ -234,21 +220,21 @@ void ClusterState::ExpectParts(const Job& job, const GroupRecord& group) {
 
 void ClusterState::CheckParts(Instant now) {
   for (const auto& [number, index] : parts_due_.TakeDue(now.steady)) {
-    const auto job = jobs_.find(number);
+    Job* job = jobs_.FindNumber(number);
     // Meanwhile the job may have got fewer groups.
-    if (job == jobs_.end() || index >= job->second.record.groups.size()) continue;
-    GroupRecord& group = job->second.record.groups[index];
-    CheckParts(job->second, group, now);
-    ExpectParts(job->second, group);
+    if (job == nullptr || index >= job->record.groups.size()) continue;
+    GroupRecord& group = job->record.groups[index];
+    CheckParts(*job, group, now);
+    ExpectParts(*job, group);
   }
 }
 
 void ClusterState::CheckParts(Job& job, GroupRecord& group, Instant now) {
   LiveGroup& live = job.live[group.group];
   if (HasEnded(job.record.state) || group.parts.size() < 2 || !IsPlaced(group.state)) return;
-  if (live.held.has_value() && now.steady >= live.held_until) {
-    GroupOutcome outcome = *live.held;
-    outcome.message = absl::StrCat(GoneText(group), outcome.message);
+  if (live.outcome_so_far.has_value() && now.steady >= live.outcome_due) {
+    GroupOutcome outcome = *live.outcome_so_far;
+    outcome.message = absl::StrCat(workers_.GoneText(group), outcome.message);
     EndGroup(job, group, outcome, now);
   } else if (!live.launched && now.steady >= live.ready_by) {
     const auto late = std::find_if(group.parts.begin(), group.parts.end(),
@@ -262,27 +248,12 @@ void ClusterState::CheckParts(Job& job, GroupRecord& group, Instant now) {
   }
 }
 
-std::string ClusterState::GoneText(const GroupRecord& group) const {
-  std::string text;
-  for (const GroupPart& part : group.parts) {
-    if (!part.ended && !IsConnected(part.worker)) absl::StrAppend(&text, "worker ", part.worker, " is gone; ");
-  }
-  return text;
-}
-
-bool ClusterState::IsConnected(const std::string& worker) const {
-  const auto found = workers_.find(worker);
-  return found != workers_.end() && found->second.session != 0;
-}
-
 void ClusterState::StopParts(const Job& job, const GroupRecord& group, absl::string_view why, StopHow how) {
   const GroupKey key{job.record.job_id, group.group, group.incarnation};
   for (const GroupPart& part : group.parts) {
-    const auto worker = workers_.find(part.worker);
-    if (worker == workers_.end() || worker->second.session == 0 || worker->second.occupants.count(key) == 0) continue;
-    v1::WorkerCommand command = StopCommand(key, why);
-    command.mutable_stop()->set_leaves(how == StopHow::kLeave);
-    Send(worker->second.session, std::move(command));
+    const Worker* worker = workers_.Find(part.worker);
+    if (worker == nullptr || worker->session == 0 || worker->occupants.count(key) == 0) continue;
+    effects_.SendStop(worker->session, key, why, how == StopHow::kLeave);
   }
 }
 

@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/generation_wait.h"
 #include "server/cluster/next_generation.h"
+#include "server/cluster/tally.h"
 #include "server/scheduling/placement.h"
 #include "server/scheduling/queue_text.h"
 
@@ -49,7 +51,7 @@ void ClusterState::Place(Instant now) {
       queue.push_back(&group);
       if (job->record.state != v1::JOB_STATE_EVALUATING) continue;
       queue.back() = &evaluations.emplace_back(group);
-      evaluations.back().site = EvaluationSite(*job, now);
+      evaluations.back().site = EvaluationSite(*job, sites_, workers_, now);
     }
   }
   std::vector<Resized> resized = ResizedJobs(jobs);
@@ -59,58 +61,53 @@ void ClusterState::Place(Instant now) {
   }
   std::vector<Placement> placements;
   if (!queue_and_probes.empty()) {
-    RefreshRooms(now);
-    placements = PlaceGroups(queue_and_probes, rooms_, now, QuotasOf(jobs));
+    placements = PlaceGroups(queue_and_probes, RefreshRooms(now), now, QuotasOf(jobs));
   }
-  const std::map<const Job*, HeldBack> held_back = ResizeJobs(resized, queue, placements, now);
+  const std::map<const Job*, Barred> barred = ResizeJobs(resized, queue, placements, now);
   size_t next = 0;
   std::vector<std::pair<const WaitingGroup*, const Job*>> hindered;
   for (WaitingInQueue& one : waiting) {
     if (!one.reason.empty()) continue;
     Placement& placement = placements[next];
     const WaitingGroup& group = *queue[next++];
-    if (const auto held = held_back.find(one.job); held != held_back.end()) {
+    if (const auto found = barred.find(one.job); found != barred.end()) {
       // Groups of this job that could start keep their slots. Groups of other jobs leave only for the room that is
       // still missing.
       const bool takes_room = placement.lacks_slots || !placement.parts.empty();
-      if (held->second.wants_room && takes_room) hindered.emplace_back(&group, one.job);
-      one.reason = held->second.why;
+      if (found->second.wants_room && takes_room) hindered.emplace_back(&group, one.job);
+      one.reason = found->second.why;
       continue;
     }
     if (placement.lacks_slots) hindered.emplace_back(&group, one.job);
     if (placement.parts.empty()) {
       one.reason = std::move(placement.reason);
-      if (group.due) absl::StrAppend(&one.reason, SiteText(*one.job, group.site, now));
+      if (group.due) absl::StrAppend(&one.reason, sites_.TextOf(one.job->record, group.site, now));
     } else {
       Start(*one.job, one.job->record.groups[one.group], placement, now);
     }
   }
-  PreemptFor(hindered, now);
+  Preempt(hindered, now);
   ShowQueue(waiting);
 }
 
+Rooms& ClusterState::RefreshRooms(Instant now) {
+  Rooms& rooms = rooms_.Refresh(workers_, jobs_, now);
+  if (options_.compare_kept) rooms_.CheckAllKept(workers_, jobs_, now);
+  return rooms;
+}
+
 std::string ClusterState::WhyNotYet(const Job& job, ServerChoices& choices, Instant now) const {
-  if (AwaitsSilentServer(job)) return NotClosedText(job);
+  if (AwaitsSilentServer(job, servers_)) return NotClosedText(job, servers_);
   if (!job.record.servers.empty()) return "";
   const uint32_t servers = job.record.spec.averaging().servers();
   auto choice = choices.find(servers);
-  if (choice == choices.end()) choice = choices.emplace(servers, ChooseServersFor(job, now)).first;
+  if (choice == choices.end()) choice = choices.emplace(servers, servers_.Choose(servers, now)).first;
   return choice->second.servers.empty() ? choice->second.reason : "";
 }
 
 std::string ClusterState::WhyChangeWaits(const Job& job) const {
   if (!job.record.generations.wanted.has_value()) return "";
-  return GenerationEnds(job.record) ? NotClosedText(job) : kOthersLeave;
-}
-
-void ClusterState::PreemptFor(const std::vector<std::pair<const WaitingGroup*, const Job*>>& hindered, Instant now) {
-  uint32_t highest = 0;
-  for (const auto& [group, job] : hindered) highest = std::max(highest, job->record.spec.priority());
-  if (!AnyMayLeaveFor(highest)) return;
-  std::vector<HinderedGroup> groups;
-  groups.reserve(hindered.size());
-  for (const auto& [group, job] : hindered) groups.push_back({*group, job->record.spec.priority()});
-  Preempt(groups, now);
+  return GenerationIsEnding(job.record) ? NotClosedText(job, servers_) : kOthersLeave;
 }
 
 void ClusterState::ShowQueue(const std::vector<WaitingInQueue>& waiting) {

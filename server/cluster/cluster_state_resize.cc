@@ -15,7 +15,9 @@
 #include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/generation_wait.h"
 #include "server/cluster/next_generation.h"
+#include "server/cluster/tally.h"
 #include "server/scheduling/room.h"
 
 namespace hooke {
@@ -49,7 +51,7 @@ std::vector<ClusterState::Resized> ClusterState::ResizedJobs(const std::vector<J
     for (size_t i = 0; i < kinds.size(); ++i) {
       KindSeen& kind = one.seen.kinds[i];
       // Workers of a batch system come only for groups that wait. So there is never room for further ones.
-      if (sites_.count(kind.site) > 0) kind.min = kind.max = 0;
+      if (sites_.Has(kind.site)) kind.min = kind.max = 0;
       if (!one.seen.is_steady) continue;
       for (uint32_t count = kind.count; count < std::min(kind.max, kind.count + kProbesMax); ++count) {
         WaitingGroup probe = WaitingGroupOf(*job, 0);
@@ -99,32 +101,32 @@ ClusterState::Resized ClusterState::ResizedJob(Job& job) {
 
 bool ClusterState::MayChange(const Job& job) const {
   for (const JobServer& shard : job.record.servers) {
-    const auto server = servers_.find(KeyOf(shard));
-    if (server == servers_.end() || !server->second.heard || server->second.silent || server->second.lost) return false;
+    const Server* server = servers_.Find(KeyOf(shard));
+    if (server == nullptr || !server->heard || server->silent || server->lost) return false;
   }
   for (const GroupRecord& group : job.record.groups) {
     if (!IsPlaced(group.state)) continue;
     if (!job.live[group.group].silences.empty()) return false;
     for (const GroupPart& part : group.parts) {
-      const auto worker = workers_.find(part.worker);
-      if (worker == workers_.end() || worker->second.silent || !worker->second.gets_groups()) return false;
+      const Worker* worker = workers_.Find(part.worker);
+      if (worker == nullptr || worker->silent || !worker->gets_groups()) return false;
     }
   }
   return true;
 }
 
-std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJobs(
+std::map<const ClusterState::Job*, ClusterState::Barred> ClusterState::ResizeJobs(
     std::vector<Resized>& resized, const std::vector<const WaitingGroup*>& queue,
     const std::vector<Placement>& placements, Instant now) {
-  std::map<const Job*, HeldBack> held_back;
-  if (resized.empty()) return held_back;
+  std::map<const Job*, Barred> barred;
+  if (resized.empty()) return barred;
   std::map<absl::string_view, Resized*> by_job;
   for (Resized& one : resized) by_job[one.job->record.job_id] = &one;
   // The groups that lack room. If the same workers suit several groups, only the first of these is in the map.
   std::map<std::tuple<absl::string_view, bool, uint32_t, absl::string_view>, const WaitingGroup*> lacking;
   for (size_t i = 0; i < queue.size(); ++i) {
     const WaitingGroup& group = *queue[i];
-    const absl::string_view own = rooms_.HasOwn(group.job_id) ? group.job_id : absl::string_view();
+    const absl::string_view own = rooms_.rooms().HasOwn(group.job_id) ? group.job_id : absl::string_view();
     if (placements[i].lacks_slots) {
       lacking.try_emplace({group.site, group.command, group.gpus_per_rank, own}, &group);
     }
@@ -137,19 +139,19 @@ std::map<const ClusterState::Job*, ClusterState::HeldBack> ClusterState::ResizeJ
       const std::vector<PlacedPart>& parts = placements[next++].parts;
       // A group that lacks room could run there, and comes before a further group of this job.
       const bool others_wait = std::any_of(parts.begin(), parts.end(), [&](const PlacedPart& part) {
-        const Room* room = rooms_.Find(part.worker);
+        const Room* room = rooms_.rooms().Find(part.worker);
         return room != nullptr && std::any_of(lacking.begin(), lacking.end(),
                                               [room](const auto& group) { return Suits(*group.second, room->worker); });
       });
       if (!parts.empty() && !others_wait) ++one.seen.kinds[kind].fits;
     }
     if (ResizeIfDue(one, now)) {
-      held_back[one.job] = {one.seen.has_started ? kOthersLeave : kBeginsWithFewer, false};
+      barred[one.job] = {one.seen.has_started ? kOthersLeave : kBeginsWithFewer, false};
     } else if (WaitsToBegin(one.seen, one.job->watch, now.steady, options_.resize)) {
-      held_back[one.job] = {kWaitsToBegin, true};
+      barred[one.job] = {kWaitsToBegin, true};
     }
   }
-  return held_back;
+  return barred;
 }
 
 void ClusterState::NoteWaiting(Resized& resized, uint32_t group, const Placement& placement) {

@@ -18,19 +18,15 @@
 #include "job/job_defaults.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/generation_wait.h"
 #include "server/cluster/next_generation.h"
+#include "server/cluster/shortened.h"
 #include "wire/steps.h"
 #include "wire/utc_time.h"
 
 namespace hooke {
-namespace {
-
-constexpr size_t kServersNamedMax = 3;  // The most servers that a text names.
-
-}  // namespace
-
 absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now) {
-  Job* job = FindJob(request.job_id());
+  Job* job = jobs_.Find(request.job_id());
   if (job == nullptr) {
     return absl::NotFoundError(absl::StrCat("no job ", Shortened(request.job_id(), 80), ": `hooke jobs` lists them"));
   }
@@ -52,16 +48,10 @@ absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now
     if (request.site().empty() || kinds[kind].site() == request.site()) job->watch[kind].chosen = true;
   }
   if (!changes) return absl::OkStatus();
-  Log(*job, absl::StrCat("a user changes the groups to ", GroupsText(WithGroups(present, *groups))), now);
+  effects_.Log(job->record.job_id,
+               absl::StrCat("a user changes the groups to ", GroupsText(WithGroups(present, *groups))), now);
   ChangeGroups(*job, *groups, now);
   Place(now);
-  return absl::OkStatus();
-}
-
-absl::Status ClusterState::CheckDataSufficesFor(const Job& job, const v1::GroupsSpec& groups) const {
-  for (const LiveGroup& live : job.live) {
-    if (absl::Status status = CheckDataSuffices(job.record.spec, live.progress, groups); !status.ok()) return status;
-  }
   return absl::OkStatus();
 }
 
@@ -71,8 +61,8 @@ void ClusterState::ChangeGroups(Job& job, const v1::GroupsSpec& groups, Instant 
   Store(job);
   for (GroupRecord& group : job.record.groups) {
     for (const GroupPart& part : group.parts) {
-      const auto worker = workers_.find(part.worker);
-      if (worker != workers_.end()) AskToLeave(worker->second, job, group, now);
+      const Worker* worker = workers_.Find(part.worker);
+      if (worker != nullptr) AskToLeave(*worker, job, group, now);
     }
   }
 }
@@ -84,11 +74,11 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
     record.generations.wanted.reset();
     return Notice(job, "all groups had finished before their number could change", now);
   }
-  if (!GenerationEnds(record)) return;
+  if (!GenerationIsEnding(record)) return;
   // Until the first group of the next generation starts, the job waits in the queue, but before those that never ran.
   const bool was_queued = std::exchange(record.state, v1::JOB_STATE_QUEUED) == v1::JOB_STATE_QUEUED;
   job.goes_on = job.goes_on || !was_queued;
-  if (std::string missing = NotClosedText(job); !missing.empty()) {
+  if (std::string missing = NotClosedText(job, servers_); !missing.empty()) {
     const bool any_waits = std::any_of(record.groups.begin(), record.groups.end(),
                                        [](const GroupRecord& group) { return group.state == v1::GROUP_STATE_WAITING; });
     // If a group waits, ShowQueue gives the job its reason.
@@ -116,70 +106,34 @@ void ClusterState::BeginGenerationIfDue(Job& job, Instant now) {
   PlaceSoon();
 }
 
-std::vector<ClusterState::AwaitedServer> ClusterState::AwaitedServers(const Job& job) const {
-  std::vector<AwaitedServer> awaited;
-  if (NextFirstIncarnation(job.record) == 1) return awaited;
-  for (const JobServer& shard : job.record.servers) {
-    if (job.closed.count(KeyOf(shard)) > 0) continue;
-    const auto server = servers_.find(KeyOf(shard));
-    const bool silent = server != servers_.end() && server->second.silent;
-    awaited.push_back({shard.address, silent ? &server->second : nullptr});
-  }
-  return awaited;
-}
-
-std::string ClusterState::NotClosedText(const Job& job) const {
-  std::vector<std::string> missing;
-  for (const AwaitedServer& server : AwaitedServers(job)) {
-    missing.push_back(absl::StrCat("server ", server.address));
-    if (server.silent == nullptr) continue;
-    absl::StrAppend(&missing.back(), " (it has not answered since ", UtcText(server.silent->last_heard.wall), ")");
-  }
-  if (missing.empty()) return "";
-  const size_t count = missing.size();
-  const size_t more = count - std::min(count, kServersNamedMax);
-  missing.resize(count - more);
-  return absl::StrCat("the number of groups changes, and all have left; the next generation waits until ",
-                      absl::StrJoin(missing, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "", " ",
-                      count == 1 ? "says" : "say", " how far each group had come");
-}
-
-bool ClusterState::AwaitsSilentServer(const Job& job) const {
-  if (!GenerationEnds(job.record)) return false;
-  const std::vector<AwaitedServer> awaited = AwaitedServers(job);
-  return std::any_of(awaited.begin(), awaited.end(),
-                     [](const AwaitedServer& server) { return server.silent != nullptr; });
-}
-
 void ClusterState::TakeClosed(const std::string& key, const v1::ServerHeartbeatRequest& request, Instant now) {
   bool complete = false;
   for (const v1::ClosedGeneration& closed : request.closed()) {
-    Job* job = FindJob(closed.job_id());
-    const bool is_asked = job != nullptr && GenerationEnds(job->record) && Uses(job->record, key) &&
+    Job* job = jobs_.Find(closed.job_id());
+    const bool is_asked = job != nullptr && GenerationIsEnding(job->record) && HasShardOn(job->record, key) &&
                           closed.incarnation() == NextFirstIncarnation(job->record);
     if (!is_asked || job->closed.count(key) > 0) continue;
     v1::ClosedGeneration& taken = job->closed[key] = closed;
     // A rank may have exchanged with any step. That spoils its own job, but must not take the server from the others.
     for (v1::ClosedGroup& group : *taken.mutable_groups()) group.set_step(std::min(group.step(), kStepMax));
-    complete = complete || NotClosedText(*job).empty();
+    complete = complete || NotClosedText(*job, servers_).empty();
   }
   if (complete) Place(now);
 }
 
-void ClusterState::AddEnds(const std::string& key, v1::ServerHeartbeatResponse& response) {
+void ClusterState::AddGenerationEnds(const std::string& key, v1::ServerHeartbeatResponse& response) {
   for (auto number = changing_jobs_.begin(); number != changing_jobs_.end();) {
-    const auto found = jobs_.find(*number);
-    const bool changes = found != jobs_.end() && found->second.record.generations.wanted.has_value();
+    const Job* job = jobs_.FindNumber(*number);
+    const bool changes = job != nullptr && job->record.generations.wanted.has_value();
     if (!changes) {
       number = changing_jobs_.erase(number);
       continue;
     }
     ++number;
-    const Job& job = found->second;
-    const JobRecord& record = job.record;
-    if (!GenerationEnds(record) || !Uses(record, key) || job.closed.count(key) > 0) continue;
+    const JobRecord& record = job->record;
+    if (!GenerationIsEnding(record) || !HasShardOn(record, key) || job->closed.count(key) > 0) continue;
     const uint32_t incarnation = NextFirstIncarnation(record);
-    if (incarnation == 1 || response.closing_size() == kEndsMax) continue;
+    if (incarnation == 1 || response.closing_size() == kGenerationEndsMax) continue;
     v1::GenerationEnd& end = *response.add_closing();
     end.set_job_id(record.job_id);
     end.set_job_key(record.submission_id);

@@ -14,6 +14,8 @@
 #include "job/job_state.h"
 #include "job/visible_text.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/shortened.h"
+#include "server/cluster/tally.h"
 #include "wire/worker_limits.h"
 
 namespace hooke {
@@ -21,9 +23,6 @@ namespace {
 
 constexpr int kJobsMax = 4096;  // In a request and in a response.
 constexpr size_t kNoteBytesMax = 500;
-// Another agent may speak for a site that was silent for this long. An agent may wait for its batch system's commands
-// between two heartbeats.
-constexpr absl::Duration kAgentLease = absl::Seconds(90);
 
 absl::Status CheckRequest(const v1::SiteHeartbeatRequest& request) {
   if (!IsNodeName(request.site())) {
@@ -44,53 +43,38 @@ absl::Status CheckRequest(const v1::SiteHeartbeatRequest& request) {
 absl::StatusOr<v1::SiteHeartbeatResponse> ClusterState::SiteHeartbeat(const v1::SiteHeartbeatRequest& request,
                                                                       Instant now) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
-  const auto known = sites_.find(request.site());
-  if (known == sites_.end() && sites_.size() >= kNodesMax) {
-    return absl::ResourceExhaustedError(absl::StrCat("the coordinator knows ", kNodesMax, " sites, and takes no more"));
+  const absl::StatusOr<bool> is_new = sites_.Hear(request.site(), request.instance(), now);
+  if (!is_new.ok()) return is_new.status();
+  if (*is_new) {
+    effects_.LogDaemon(absl::StrCat("site ", request.site(), " gets its workers from a batch system"), now);
   }
-  const bool other = known != sites_.end() && known->second.instance != request.instance();
-  if (other && now.steady - known->second.last_heard.steady < kAgentLease) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("another process gets workers for site ", request.site(), " and was heard ",
-                     absl::FormatDuration(absl::Floor(now.steady - known->second.last_heard.steady, absl::Seconds(1))),
-                     " ago: end it first, or give this one another --site"));
-  }
-  if (known == sites_.end() || other) {
-    LogDaemon(absl::StrCat("site ", request.site(), " gets its workers from a batch system"), now);
-  }
-  SiteAgent& agent = sites_[request.site()];
-  agent.instance = request.instance();
-  agent.last_heard = now;
-  TakeNotes(request, agent, now);
+  TakeNotes(request, now);
   v1::SiteHeartbeatResponse response = JobsAt(request.site(), now);
   for (const std::string& job_id : request.jobs()) {
-    const Job* job = FindJob(job_id);
+    const Job* job = jobs_.Find(job_id);
     if (job == nullptr || HasEnded(job->record.state)) response.add_ended_jobs(job_id);
   }
   return response;
 }
 
-void ClusterState::TakeNotes(const v1::SiteHeartbeatRequest& request, SiteAgent& agent, Instant now) {
+void ClusterState::TakeNotes(const v1::SiteHeartbeatRequest& request, Instant now) {
   std::map<std::string, std::string> notes;
   for (const v1::SiteNote& note : request.notes()) {
-    const Job* job = FindJob(note.job_id());
+    const Job* job = jobs_.Find(note.job_id());
     if (job == nullptr || HasEnded(job->record.state)) continue;
-    const std::string text = Escaped(Shortened(note.text(), kNoteBytesMax));
-    const auto before = agent.notes.find(note.job_id());
-    if (before == agent.notes.end() || before->second != text) {
-      Log(*job, absl::StrCat("site ", request.site(), ": ", text), now);
-      PlaceSoon();  // It shows the new reasons.
-    }
-    notes[note.job_id()] = text;
+    notes[note.job_id()] = Escaped(Shortened(note.text(), kNoteBytesMax));
   }
-  agent.notes = std::move(notes);
+  for (const auto& [job_id, text] : sites_.SetNotes(request.site(), std::move(notes))) {
+    effects_.Log(job_id, absl::StrCat("site ", request.site(), ": ", text), now);
+    PlaceSoon();  // It shows the new reasons.
+  }
 }
 
 v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant now) {
   v1::SiteHeartbeatResponse response;
   std::map<std::string, std::vector<const Worker*>> own_workers;
   for (const auto& [name, worker] : workers_) {
-    if (IsAlive(worker, now) && worker.site == site && !worker.only_job.empty())
+    if (workers_.IsAlive(worker, now) && worker.site == site && !worker.only_job.empty())
       own_workers[worker.only_job].push_back(&worker);
   }
   ServerChoices choices;
@@ -103,7 +87,7 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     // While no group can start, nodes would be of no use. That holds for groups beyond their owner's quota, too. A
     // group that waits for its next try (retry_at) is shown, because the try needs nodes.
     const bool evaluates = job->record.state == v1::JOB_STATE_EVALUATING;
-    const std::string evaluation_site = evaluates ? EvaluationSite(*job, now) : "";
+    const std::string evaluation_site = evaluates ? EvaluationSite(*job, sites_, workers_, now) : "";
     for (const WaitingGroup& group : TallyOf(*job).waiting) {
       if ((evaluates ? evaluation_site : group.site) != site) continue;
       if (job->record.generations.wanted.has_value()) continue;
@@ -130,40 +114,6 @@ v1::SiteHeartbeatResponse ClusterState::JobsAt(const std::string& site, Instant 
     *response.add_jobs() = std::move(shown);
   }
   return response;
-}
-
-std::string ClusterState::EvaluationSite(const Job& job, Instant now) const {
-  std::vector<v1::GroupKind> kinds = KindsOf(job.record.spec);
-  const auto fewer = [](const v1::GroupKind& a, const v1::GroupKind& b) { return a.ranks() < b.ranks(); };
-  std::stable_sort(kinds.begin(), kinds.end(), fewer);
-  for (const v1::GroupKind& kind : kinds) {
-    const std::string& site = kind.site();
-    const auto agent = sites_.find(site);
-    if (agent != sites_.end() && now.steady - agent->second.last_heard.steady < kAgentLease) return site;
-    for (const auto& [name, worker] : workers_) {
-      const bool fits =
-          (site.empty() || worker.site == site) && (worker.only_job.empty() || worker.only_job == job.record.job_id);
-      if (fits && IsAlive(worker, now) && worker.gets_groups()) return site;
-    }
-  }
-  return kinds.front().site();
-}
-
-std::string ClusterState::SiteText(const Job& job, const std::string& site, Instant now) const {
-  const auto& slurm = job.record.spec.slurm();
-  if (sites_.empty() && slurm.empty()) return "";
-  const auto agent = sites_.find(site);
-  if (agent == sites_.end()) {
-    return slurm.count(site) == 0 ? "" : absl::StrCat("; no hooke-worker --slurm --site ", site, " has come yet");
-  }
-  const absl::Duration silent = now.steady - agent->second.last_heard.steady;
-  if (silent >= kAgentLease) {
-    return absl::StrCat("; the process that gets workers for ", site, " was last heard ",
-                        absl::FormatDuration(absl::Floor(silent, absl::Minutes(1))),
-                        " ago: start hooke-worker --slurm --site ", site, " again");
-  }
-  const auto note = agent->second.notes.find(job.record.job_id);
-  return note == agent->second.notes.end() ? "" : absl::StrCat("; ", note->second);
 }
 
 }  // namespace hooke

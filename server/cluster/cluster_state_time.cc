@@ -12,17 +12,13 @@
 #include "server/cluster/choose_servers.h"
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/next_generation.h"
+#include "server/cluster/shortened.h"
 #include "wire/host_port.h"
 #include "wire/utc_time.h"
 
 namespace hooke {
 namespace {
 
-// A lost worker, or a server that no unfinished job uses, is no longer listed if it was last heard longer ago than
-// this.
-constexpr absl::Duration kForgetAfter = absl::Hours(1);
-// Workers of batch jobs never come back, so they are forgotten sooner.
-constexpr absl::Duration kForgetBatchAfter = absl::Minutes(2);
 constexpr int kJobsPerServerMax = 100000;
 constexpr int kGroupsMax = 1024;  // The most groups in a ClosedGeneration.
 
@@ -53,7 +49,7 @@ absl::Status CheckIdentity(const v1::ServerHeartbeatRequest& request) {
 }
 
 absl::Status CheckClosed(const v1::ServerHeartbeatRequest& request) {
-  if (request.closed_size() > kEndsMax) {
+  if (request.closed_size() > kGenerationEndsMax) {
     return absl::InvalidArgumentError(absl::StrCat("a server answers about ", request.closed_size(), " generations"));
   }
   for (const v1::ClosedGeneration& closed : request.closed()) {
@@ -77,18 +73,19 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
         absl::StrCat("a server lists ", std::max(request.jobs_size(), request.disk_jobs_size()), " jobs"));
   }
   if (absl::Status status = CheckClosed(request); !status.ok()) return status;
-  if (servers_.count(request.server_id()) == 0 && servers_.size() >= kNodesMax) {
+  if (servers_.Find(request.server_id()) == nullptr && servers_.size() >= known::kNodesMax) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the coordinator knows ", kNodesMax, " servers, and takes no more"));
+        absl::StrCat("the coordinator knows ", known::kNodesMax, " servers, and takes no more"));
   }
   const ServerClaim claim = {request.server_id(), request.instance(), request.address()};
   v1::ServerHeartbeatResponse response;
-  if (std::string why = Refusal(claim, request.version(), now); !why.empty()) {
+  if (std::string why = servers_.Refuse(claim, request.version(), now, effects_); !why.empty()) {
     response.set_problem(std::move(why));
     return response;
   }
-  Server& server = servers_[request.server_id()];
-  TakeClaim(server, claim, now);
+  Server& server = servers_.Add(request.server_id());
+  if (server.silent && server.claim.address != claim.address) ServerAnswers(claim.server_id, server, now);
+  ServerTable::TakeClaim(server, claim, now);
   const bool is_new = !std::exchange(server.heard, true);
   server.version = Shortened(request.version(), 64);
   server.center_bytes = request.center_bytes();
@@ -100,11 +97,12 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
   server.snapshot_age_seconds = Figure(request.snapshot_age_seconds());
   server.last_heard = now;
   if (is_new) {
-    LogDaemon(absl::StrCat("server ", request.address(), " joined, identity ", ShortId(request.server_id())), now);
+    effects_.LogDaemon(absl::StrCat("server ", request.address(), " joined, identity ", ShortId(request.server_id())),
+                       now);
     Place(now);
   }
   if (server.silent) ServerAnswers(request.server_id(), server, now);
-  DialIfDue(server, now);
+  servers_.DialIfDue(server, now, effects_);
   response.set_problem(server.problem);
   if (request.lists_disk_jobs()) {
     server.disk_jobs.clear();
@@ -113,7 +111,7 @@ absl::StatusOr<v1::ServerHeartbeatResponse> ClusterState::ServerHeartbeat(const 
   }
   AddOrders(server, request, response);
   TakeClosed(request.server_id(), request, now);
-  AddEnds(request.server_id(), response);
+  AddGenerationEnds(request.server_id(), response);
   return response;
 }
 
@@ -121,12 +119,12 @@ void ClusterState::Tick(Instant now) {
   // While this process was stopped, it could hear nobody. For that time, workers and servers must not count as silent.
   const absl::Duration gap = UnlistenedGap(now.steady - std::exchange(last_tick_, now.steady));
   if (gap != absl::ZeroDuration()) {
-    LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),
-                           " between two ticks; leases move by as much"),
-              now);
+    effects_.LogDaemon(absl::StrCat("the coordinator was stopped: ", absl::FormatDuration(gap),
+                                    " between two ticks; leases move by as much"),
+                       now);
     for (auto& [name, worker] : workers_) {
       worker.last_heard += std::min(gap, now.steady - worker.last_heard.steady);
-      RoomChanged(worker);
+      rooms_.Changed(worker.name);
     }
     for (auto& [address, server] : servers_) server.last_heard += std::min(gap, now.steady - server.last_heard.steady);
   }
@@ -139,33 +137,18 @@ void ClusterState::Tick(Instant now) {
 }
 
 void ClusterState::CheckWorkers(Instant now) {
-  for (const std::string& name : workers_due_.TakeDue(now.steady)) {
-    const auto found = workers_.find(name);
-    if (found == workers_.end()) continue;
-    Worker& worker = found->second;
+  for (const std::string& name : workers_.TakeDue(now.steady)) {
+    Worker* found = workers_.Find(name);
+    if (found == nullptr) continue;
+    Worker& worker = *found;
     CheckWorker(worker, now);
-    // A drained worker stays known, so that its drain can be seen and taken back.
-    if (worker.lost && worker.drain == v1::DRAIN_NONE && now.steady >= ForgottenAt(worker)) {
-      RoomChanged(worker);
-      workers_.erase(found);
+    if (WorkerTable::IsForgotten(worker, now)) {
+      rooms_.Changed(name);
+      workers_.Erase(name);
     } else {
-      workers_due_.Set(name, NextCheckOf(worker));
+      workers_.Expect(worker);
     }
   }
-}
-
-absl::Duration ClusterState::NextCheckOf(const Worker& worker) const {
-  const absl::Duration heard = worker.last_heard.steady;
-  if (!worker.silent && !worker.lost) return heard + options_.liveness.silent_after;
-  if (!worker.lost) return heard + options_.liveness.lease;
-  if (worker.drain != v1::DRAIN_NONE) return absl::InfiniteDuration();
-  return ForgottenAt(worker);
-}
-
-absl::Duration ClusterState::ForgottenAt(const Worker& worker) {
-  if (worker.only_job.empty()) return worker.last_heard.steady + kForgetAfter;
-  // The worker of a batch job does not come back once it has ended. If it was only cut off, it may.
-  return worker.last_heard.steady + (worker.ends ? absl::ZeroDuration() : kForgetBatchAfter);
 }
 
 void ClusterState::CheckWorker(Worker& worker, Instant now) {
@@ -174,16 +157,16 @@ void ClusterState::CheckWorker(Worker& worker, Instant now) {
   if (liveness != Liveness::kLost || worker.lost) return;
   const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
                                        UtcText(worker.last_heard.wall), ", longer than its lease");
-  LogDaemon(absl::StrCat(why, ": lost"), now);
+  effects_.LogDaemon(absl::StrCat(why, ": lost"), now);
   LoseWorker(worker, why, Groups::kMayLive, now);
 }
 
 void ClusterState::WorkerSilent(Worker& worker, Instant now) {
   worker.silent = true;
-  RoomChanged(worker);
+  rooms_.Changed(worker.name);
   const std::string what = absl::StrCat("worker ", worker.name);
   const std::string text = absl::StrCat(what, " has not answered since ", UtcText(worker.last_heard.wall));
-  LogDaemon(text, now);
+  effects_.LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     bool told = false;
@@ -200,12 +183,11 @@ void ClusterState::WorkerSilent(Worker& worker, Instant now) {
 
 void ClusterState::LoseWorker(Worker& worker, const std::string& why, Groups groups, Instant now) {
   worker.lost = true;
-  workers_due_.Set(worker.name, NextCheckOf(worker));
-  RoomChanged(worker);
+  workers_.Expect(worker);
+  rooms_.Changed(worker.name);
   if (worker.session != 0) {
     effects_.closed[worker.session] = why;
-    worker_of_session_.erase(worker.session);
-    worker.session = 0;
+    workers_.EndSession(worker);
   }
   worker.occupants.clear();
   worker.unconfirmed.clear();
@@ -222,23 +204,20 @@ void ClusterState::LoseWorker(Worker& worker, const std::string& why, Groups gro
 }
 
 void ClusterState::CheckServers(Instant now) {
-  for (auto it = servers_.begin(); it != servers_.end();) {
-    if (!IsAlive(it->second.last_heard, now) && !it->second.silent) ServerSilent(it->first, it->second, now);
-    DialIfDue(it->second, now);
-    const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter && !IsInUse(it->first);
-    it = forget ? servers_.erase(it) : std::next(it);
+  for (auto& [key, server] : servers_) {
+    if (LivenessOf(now.steady - server.last_heard.steady, options_.liveness) != Liveness::kAlive && !server.silent) {
+      ServerSilent(key, server, now);
+    }
+    servers_.DialIfDue(server, now, effects_);
   }
+  servers_.EraseOld([this](const std::string& key) { return IsInUse(key); }, now);
   ReplaceLostServers(now);
-  for (auto it = refused_servers_.begin(); it != refused_servers_.end();) {
-    const bool forget = now.steady - it->second.last_heard.steady > kForgetAfter;
-    it = forget ? refused_servers_.erase(it) : std::next(it);
-  }
 }
 
 bool ClusterState::IsInUse(const std::string& key) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& numbered) {
     const JobRecord& job = numbered.second.record;
-    return !HasEnded(job.state) && Uses(job, key);
+    return !HasEnded(job.state) && HasShardOn(job, key);
   });
 }
 
@@ -246,9 +225,9 @@ void ClusterState::ServerSilent(const std::string& key, Server& server, Instant 
   server.silent = true;
   const std::string what = absl::StrCat("server ", server.claim.address);
   const std::string text = absl::StrCat(what, " has not answered since ", UtcText(server.last_heard.wall));
-  LogDaemon(text, now);
+  effects_.LogDaemon(text, now);
   for (auto& [number, job] : jobs_) {
-    if (HasEnded(job.record.state) || !Uses(job.record, key)) continue;
+    if (HasEnded(job.record.state) || !HasShardOn(job.record, key)) continue;
     uint64_t step = 0;
     for (const GroupRecord& group : job.record.groups) {
       step = std::max(step, job.live[group.group].progress.step());
@@ -261,9 +240,9 @@ void ClusterState::ServerSilent(const std::string& key, Server& server, Instant 
 void ClusterState::ServerAnswers(const std::string& key, Server& server, Instant now) {
   server.silent = false;
   const std::string what = absl::StrCat("server ", server.claim.address);
-  LogDaemon(absl::StrCat(what, " answers again"), now);
+  effects_.LogDaemon(absl::StrCat(what, " answers again"), now);
   for (auto& [number, job] : jobs_) {
-    if (HasEnded(job.record.state) || !Uses(job.record, key)) continue;
+    if (HasEnded(job.record.state) || !HasShardOn(job.record, key)) continue;
     for (const GroupRecord& group : job.record.groups) RemoveSilence(job, group, what);
     Notice(job, absl::StrCat(what, " answers again"), now);
   }
@@ -283,24 +262,16 @@ void ClusterState::RemoveSilence(Job& job, const GroupRecord& group, const std::
   silences.erase(
       std::remove_if(silences.begin(), silences.end(), [&](const v1::Silence& s) { return s.what() == what; }),
       silences.end());
-  EstimateChanged(group);
+  rooms_.Changed(group);
   Changed(job);
-}
-
-ServerChoice ClusterState::ChooseServersFor(const Job& job, Instant now) const {
-  std::vector<LiveServer> live;
-  for (const auto& [key, server] : servers_) {
-    if (!IsAlive(server, now)) continue;
-    live.push_back({server.claim.address, server.center_bytes, key == own_server_, server.reach, server.problem, key});
-  }
-  return ChooseServers(job.record.spec.averaging().servers(), live);
 }
 
 void ClusterState::FixServers(Job& job, Instant now) {
   if (!job.record.servers.empty()) return;
-  ServerChoice choice = ChooseServersFor(job, now);
+  ServerChoice choice = servers_.Choose(job.record.spec.averaging().servers(), now);
   const auto address = [](std::string* text, const JobServer& server) { absl::StrAppend(text, server.address); };
-  Log(job, absl::StrCat("center on ", absl::StrJoin(choice.servers, ", ", address), ": ", choice.reason), now);
+  effects_.Log(job.record.job_id,
+               absl::StrCat("center on ", absl::StrJoin(choice.servers, ", ", address), ": ", choice.reason), now);
   job.record.servers = std::move(choice.servers);
 }
 

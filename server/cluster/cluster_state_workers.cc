@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "job/job_state.h"
 #include "server/cluster/cluster_state.h"
+#include "server/cluster/shortened.h"
 #include "wire/worker_limits.h"
 
 namespace hooke {
@@ -67,24 +68,23 @@ v1::WorkerCommand EchoCommand(const v1::WorkerHeartbeat& heartbeat, Instant now)
 absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Instant now) {
   absl::Status status = CheckHello(hello);
   if (!status.ok()) return status;
-  auto known = workers_.find(hello.name());
-  const bool known_before = known != workers_.end();
-  if (!known_before && workers_.size() >= kNodesMax) {
+  Worker* present = workers_.Find(hello.name());
+  const bool known_before = present != nullptr;
+  if (!known_before && workers_.size() >= known::kNodesMax) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the coordinator knows ", kNodesMax, " workers, and takes no more"));
+        absl::StrCat("the coordinator knows ", known::kNodesMax, " workers, and takes no more"));
   }
-  if (known_before && known->second.session != 0) {
-    Worker& old = known->second;
+  if (known_before && present->session != 0) {
+    Worker& old = *present;
     const bool lives = LivenessOf(now.steady - old.last_heard.steady, options_.liveness) != Liveness::kLost;
     if (old.instance != hello.instance() && lives) {
       return absl::AlreadyExistsError(absl::StrCat("a worker named ", hello.name(), " is connected already (site ",
                                                    old.site, "): give this one another name with --name"));
     }
     effects_.closed[old.session] = absl::StrCat("worker ", hello.name(), " has connected again");
-    worker_of_session_.erase(old.session);
+    workers_.EndSession(old);
   }
-  Worker& worker = workers_[hello.name()];
-  worker.name = hello.name();
+  Worker& worker = workers_.Add(hello.name(), now);
   worker.instance = hello.instance();
   worker.site = hello.site();
   worker.slots = hello.slots();
@@ -95,21 +95,20 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   worker.gpus = hello.gpus();
   worker.interfaces.assign(hello.interfaces().begin(), hello.interfaces().end());
   worker.version = Shortened(hello.version(), 64);
-  worker.session = next_session_++;
+  workers_.BeginSession(worker);
   worker.ends = false;
   const bool was_lost = std::exchange(worker.lost, false);
   const Before before = known_before ? (was_lost ? Before::kLost : Before::kKnown) : Before::kUnknown;
-  worker_of_session_[worker.session] = worker.name;
-  RoomChanged(worker);
-  LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
-                         " slots, running ", hello.running_size(), " groups"),
-            now);
+  rooms_.Changed(worker.name);
+  effects_.LogDaemon(absl::StrCat("worker ", worker.name, " at site ", worker.site, " joined with ", worker.slots,
+                                  " slots, running ", hello.running_size(), " groups"),
+                     now);
   v1::WorkerCommand welcome;
   welcome.mutable_welcome()->set_takes_batches(true);
   welcome.mutable_welcome()->set_lease_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(options_.liveness.lease)));
-  Send(worker.session, std::move(welcome));
+  effects_.Send(worker.session, std::move(welcome));
   WorkerAnswers(worker, now);
-  workers_due_.Set(worker.name, NextCheckOf(worker));
+  workers_.Expect(worker);
   TakeOver(worker, hello, now);
   AwaitOthers(worker, before, now);
   AskToLeave(worker, now);
@@ -122,7 +121,7 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
   worker.unconfirmed.clear();
   for (const v1::GroupId& id : hello.running()) {
     const GroupKey key = KeyOf(id);
-    Job* job = FindJob(key.job_id);
+    Job* job = jobs_.Find(key.job_id);
     const JobRecord* record = job == nullptr ? nullptr : &job->record;
     // Only the newest incarnation's ranks are recorded. An older incarnation counts as all slots of the worker until it
     // has ended.
@@ -139,13 +138,13 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
       continue;
     }
     if (decision.what == Adoption::kAdopt) {
-      Log(*job, absl::StrCat("group ", key.group, " goes on on worker ", worker.name), now);
+      effects_.Log(job->record.job_id, absl::StrCat("group ", key.group, " goes on on worker ", worker.name), now);
       continue;
     }
-    LogDaemon(absl::StrCat("group ", key.group, " of ", Shortened(key.job_id, 80), " on worker ", worker.name,
-                           " is stopped: ", Shortened(decision.reason)),
-              now);
-    Send(worker.session, StopCommand(KeyOf(id), Shortened(decision.reason)));
+    effects_.LogDaemon(absl::StrCat("group ", key.group, " of ", Shortened(key.job_id, 80), " on worker ", worker.name,
+                                    " is stopped: ", Shortened(decision.reason)),
+                       now);
+    effects_.SendStop(worker.session, key, Shortened(decision.reason));
   }
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
@@ -165,12 +164,12 @@ void ClusterState::TakeOver(Worker& worker, const v1::WorkerHello& hello, Instan
 // between its hello and that heartbeat. So a group that is placed there, but neither runs nor has ended, is lost.
 void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   if (worker.unconfirmed.empty()) return;
-  RoomChanged(worker);
+  rooms_.Changed(worker.name);
   bool noted = false;  // Avoidance counts the groups that are lost here as one death of the worker.
   const std::string why = absl::StrCat("worker ", worker.name, " does not run it any more");
   for (const GroupKey& key : std::exchange(worker.unconfirmed, {})) {
     worker.occupants.erase(key);
-    Job* job = FindJob(key.job_id);
+    Job* job = jobs_.Find(key.job_id);
     // Meanwhile the job may have got fewer groups.
     if (job == nullptr || key.group >= job->record.groups.size()) continue;
     GroupRecord& group = job->record.groups[key.group];
@@ -181,18 +180,13 @@ void ClusterState::ConfirmMissing(Worker& worker, Instant now) {
   Place(now);
 }
 
-ClusterState::Worker* ClusterState::WorkerOf(SessionId session) {
-  auto name = worker_of_session_.find(session);
-  return name == worker_of_session_.end() ? nullptr : &workers_.at(name->second);
-}
-
 absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& message, Instant now) {
-  Worker* worker = WorkerOf(session);
+  Worker* worker = workers_.OfSession(session);
   if (worker == nullptr) return absl::AbortedError("this session was ended: connect again");
   WorkerAnswers(*worker, now);
   switch (message.message_case()) {
     case v1::WorkerMessage::kHeartbeat:
-      if (message.heartbeat().sent_ns() != 0) Send(session, EchoCommand(message.heartbeat(), now));
+      if (message.heartbeat().sent_ns() != 0) effects_.Send(session, EchoCommand(message.heartbeat(), now));
       ConfirmMissing(*worker, now);
       return absl::OkStatus();
     case v1::WorkerMessage::kEvent:
@@ -204,13 +198,14 @@ absl::Status ClusterState::Message(SessionId session, const v1::WorkerMessage& m
     case v1::WorkerMessage::kBatch:
       return Batch(session, message.batch(), now);
     case v1::WorkerMessage::kEnds:
-      RoomChanged(*worker);
-      if (!std::exchange(worker->ends, true)) LogDaemon(absl::StrCat("worker ", worker->name, " is about to end"), now);
+      rooms_.Changed(worker->name);
+      if (!std::exchange(worker->ends, true))
+        effects_.LogDaemon(absl::StrCat("worker ", worker->name, " is about to end"), now);
       AskToLeave(*worker, now);
       return absl::OkStatus();
     case v1::WorkerMessage::kGoodbye: {
       const std::string why = absl::StrCat("worker ", worker->name, " has ended");
-      LogDaemon(why, now);
+      effects_.LogDaemon(why, now);
       worker->silent = true;  // The worker said that it ends, so users get no notice that it does not answer.
       LoseWorker(*worker, why, Groups::kHaveEnded, now);
       Place(now);
@@ -238,27 +233,26 @@ absl::Status ClusterState::Batch(SessionId session, const v1::WorkerMessages& ba
 }
 
 void ClusterState::Gone(SessionId session, Instant now) {
-  Worker* worker = WorkerOf(session);
+  Worker* worker = workers_.OfSession(session);
   if (worker == nullptr) return;
-  worker->session = 0;
-  RoomChanged(*worker);
-  worker_of_session_.erase(session);
-  LogDaemon(absl::StrCat("the stream of worker ", worker->name, " has ended"), now);
+  workers_.EndSession(*worker);
+  rooms_.Changed(worker->name);
+  effects_.LogDaemon(absl::StrCat("the stream of worker ", worker->name, " has ended"), now);
 }
 
 void ClusterState::EndSession(SessionId session, absl::string_view why, Instant now) {
-  LogDaemon(absl::StrCat("session ", session, " is ended: ", why), now);
+  effects_.LogDaemon(absl::StrCat("session ", session, " is ended: ", why), now);
   Gone(session, now);
 }
 
 void ClusterState::WorkerAnswers(Worker& worker, Instant now) {
   worker.last_heard = now;
-  if (!worker.has_room) RoomChanged(worker);
+  if (!worker.has_room) rooms_.Changed(worker.name);
   if (!std::exchange(worker.silent, false)) return;
-  workers_due_.Set(worker.name, NextCheckOf(worker));
+  workers_.Expect(worker);
   PlaceSoon();
   const std::string what = absl::StrCat("worker ", worker.name);
-  LogDaemon(absl::StrCat(what, " answers again"), now);
+  effects_.LogDaemon(absl::StrCat(what, " answers again"), now);
   for (auto& [number, job] : jobs_) {
     if (HasEnded(job.record.state)) continue;
     bool told = false;

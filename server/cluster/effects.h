@@ -10,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "clocks/instant.h"
 #include "proto/coordinator.pb.h"
 #include "server/cluster/profile_key.h"
 #include "server/cluster/server_dial.h"
@@ -35,6 +38,25 @@ struct Effects {
     // The command is sent only after this job's change is stored. Empty: the command is sent at once.
     std::string after;
   };
+
+  // Adds a line to the job's log and to the daemon's.
+  void Log(const std::string& of_job, absl::string_view text, Instant now) {
+    log.push_back({of_job, absl::StrCat("coordinator ", text), now.wall, true});
+  }
+  // Adds a line to the daemon's log only.
+  void LogDaemon(absl::string_view text, Instant now) { log.push_back({"", std::string(text), now.wall, true}); }
+  // Tells a worker to stop a group. `leaves`: the ranks may first make their last exchange and leave by themselves.
+  void SendStop(SessionId session, const GroupKey& group, absl::string_view reason, bool leaves = false) {
+    v1::WorkerCommand command;
+    *command.mutable_stop()->mutable_group() = IdOf(group);
+    command.mutable_stop()->set_reason(std::string(reason));
+    command.mutable_stop()->set_leaves(leaves);
+    Send(session, std::move(command));
+  }
+  // Sends the command once the change of job `after` is stored. If `after` is empty, the command waits for nothing.
+  void Send(SessionId session, v1::WorkerCommand command, const std::string& after = "") {
+    commands.push_back({session, std::move(command), after});
+  }
 
   std::set<std::string> jobs;  // Jobs whose records changed and have to be stored.
   // Jobs to remove from the store, with their logs and profiles, by job id. The store keeps these traces of them.

@@ -28,6 +28,9 @@
 
 namespace hooke::known {
 
+// Limit for the number of workers. Servers, and sites with an agent, have limits of the same size.
+constexpr size_t kNodesMax = 16384;
+
 // A group that waits because its worker was lost. Its last start may still run there: nobody has said that it ended.
 struct CutOff {
   GroupRecord before;       // The group's record when its worker was lost.
@@ -79,9 +82,9 @@ struct LiveGroup {
   // The worker of the first rank of this incarnation that reported a failure. Empty: no rank reported one.
   std::string failed_on;
   // Set if a part has failed, but another part may know the cause. The group ends when that other part has failed
-  // too, or at `held_until`.
-  std::optional<GroupOutcome> held;
-  absl::Duration held_until;  // Steady.
+  // too, or at `outcome_due`.
+  std::optional<GroupOutcome> outcome_so_far;
+  absl::Duration outcome_due;  // Steady.
 };
 
 // Sums and lists over a job's groups that every placement needs. They are made anew after the record has changed.
@@ -103,7 +106,7 @@ struct Job {
   std::optional<v1::Notice> setback;                        // The last notice that came with RankNotice.setback.
   absl::Duration ended_at;                                  // Steady; set if the job has ended.
   absl::Duration steps_stored = -absl::InfiniteDuration();  // Steady: when NoteExchanged stored the job last.
-  // While the generation ends (GenerationEnds): what the job's servers have answered, by KeyOf(JobServer).
+  // While the generation ends (GenerationIsEnding): what the job's servers have answered, by KeyOf(JobServer).
   std::map<std::string, v1::ClosedGeneration> closed;
   // Groups of it ran and left so that their number could change, and none has started since. The job keeps its place
   // before those that wait.
@@ -112,7 +115,7 @@ struct Job {
   absl::Duration resized_at = -absl::InfiniteDuration();  // Steady: when the number of its groups changed last.
   uint32_t queue_position = 0;                            // From 1; has a meaning only while the job is QUEUED.
   uint64_t earlier_restarts = 0;  // RestartsOf of the generations that ended since the coordinator was started.
-  uint64_t changes = 1;           // `last_change_` at its last change; 1: none since the coordinator was started.
+  uint64_t changes = 1;  // JobTable::last_change at its last change; 1: none since the coordinator was started.
 };
 
 struct Worker {
@@ -140,7 +143,7 @@ struct Worker {
   // Groups placed on this worker that its hello did not name. They are lost unless their end arrives before the
   // worker's next heartbeat.
   std::set<GroupKey> unconfirmed;
-  bool has_room = false;  // ClusterState::rooms_ has an entry for this worker.
+  bool has_room = false;  // RoomTable has an entry for this worker.
 
   bool gets_groups() const { return drain == v1::DRAIN_NONE && !ends; }
   // The slots that its occupants take. A worker may say that it runs more than it has room for.
@@ -149,12 +152,6 @@ struct Worker {
     for (const auto& [group, ranks] : occupants) used += ranks;
     return used;
   }
-};
-
-// How much of the cluster the jobs of an owner use.
-struct Use {
-  double slot_seconds = 0;  // Use up to ClusterState::charged_at_. Use in the past counts less the older it is.
-  uint64_t slots = 0;       // The slots in use since ClusterState::charged_at_.
 };
 
 struct Server {
@@ -183,14 +180,6 @@ struct Server {
   Instant last_heard;
   bool silent = false;
   bool lost = false;  // Silent for a lease: another server may take its place in jobs.
-};
-
-// A process that gets workers for a site from a batch system.
-struct SiteAgent {
-  std::string instance;
-  Instant last_heard;
-  // For each job that has not ended, what it waits for at the site. The key is the job's id.
-  std::map<std::string, std::string> notes;
 };
 
 // A process that may not speak for the server whose identity it has.

@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "job/command.h"
 #include "job/job_state.h"
+#include "server/scheduling/causes.h"
 
 namespace hooke {
 namespace {
@@ -154,6 +155,16 @@ JobDecision AfterGroupChange(const JobRecord& job) {
   }
   if (job.state == v1::JOB_STATE_QUEUED && any_placed) return {v1::JOB_STATE_RUNNING, "running", false};
   return {};
+}
+
+std::string CauseOfEnd(const GroupRecord& group, const GroupOutcome& outcome) {
+  if (outcome.ok || outcome.code == absl::StatusCode::kCancelled) return "";
+  std::vector<std::string> hosts;
+  for (const GroupPart& part : group.parts) {
+    hosts.push_back(part.worker);
+    if (!part.address.empty()) hosts.push_back(part.address);
+  }
+  return CauseOf(outcome.code, outcome.message, hosts);
 }
 
 }  // namespace hooke

@@ -85,6 +85,9 @@ struct JobDecision {
 // with a command ends with its groups: only built-in networks have test data on which a center can be evaluated.
 JobDecision AfterGroupChange(const JobRecord& job);
 
+// Returns CauseOf the end. Empty if somebody stopped the group.
+std::string CauseOfEnd(const GroupRecord& group, const GroupOutcome& outcome);
+
 }  // namespace hooke
 
 #endif  // HOOKE_SERVER_CLUSTER_LIFECYCLE_H_

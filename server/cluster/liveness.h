@@ -12,7 +12,7 @@
 namespace hooke {
 
 struct LivenessOptions {
-  absl::Duration silent_after = absl::Seconds(4);  // A node that was not heard for this long is reported to users.
+  absl::Duration silent_after = absl::Seconds(4);  // A daemon that was not heard for this long is reported to users.
   // The groups of a worker that was not heard for this long start elsewhere. > silent_after.
   absl::Duration lease = absl::Seconds(10);
 };

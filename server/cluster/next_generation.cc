@@ -130,7 +130,7 @@ absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& p
                                                     " samples, and an epoch has about ", epoch, "; take fewer groups"));
 }
 
-bool GenerationEnds(const JobRecord& job) {
+bool GenerationIsEnding(const JobRecord& job) {
   if (!job.generations.wanted.has_value() || HasEnded(job.state)) return false;
   if (job.groups.back().task == v1::GroupStart::EVALUATE) return false;
   return std::none_of(job.groups.begin(), job.groups.end(),

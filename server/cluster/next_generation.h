@@ -18,21 +18,21 @@
 namespace hooke {
 
 // The most generations that a server is told to end at once. As many it may answer about.
-constexpr int kEndsMax = 4096;
+constexpr int kGenerationEndsMax = 4096;
 
 // Returns the job's groups with `count` of the kind that runs at `site`. An empty site means the only kind.
 // INVALID_ARGUMENT: the count is out of range. NOT_FOUND: no kind, or more than one, runs there.
 // FAILED_PRECONDITION: a job of this rule cannot change its groups.
 absl::StatusOr<v1::GroupsSpec> ScaledGroups(const v1::JobSpec& job, const std::string& site, uint32_t count);
 
-// Checks that a step of all these groups takes no more samples than the job trains in an epoch: then no group could
-// make a step, and the job would fail. `progress` is that of one of the job's groups; without it, and for a command,
-// whose data are not known, there is nothing to check. FAILED_PRECONDITION: it takes more.
+// Checks that one step of all these groups takes at most the samples that the job trains in an epoch. If it took more,
+// no group could make a step, and the job would fail. `progress` is that of one of the job's groups; without it, and
+// for a command, whose data are not known, there is nothing to check. FAILED_PRECONDITION: it takes more.
 absl::Status CheckDataSuffices(const v1::JobSpec& job, const v1::RankProgress& progress, const v1::GroupsSpec& groups);
 
 // Returns whether the job's present generation ends: the job is to have other groups, and all of the present ones have
 // left, or are lost. What they had exchanged last is not known before the servers take nothing more of them.
-bool GenerationEnds(const JobRecord& job);
+bool GenerationIsEnding(const JobRecord& job);
 
 // Returns how many times groups of the present generation were started, without the first start of each. The evaluation
 // does not count.

@@ -233,17 +233,17 @@ TEST(NextGenerationTest, TheNextGenerationBeginsByTheAnswers) {
 TEST(NextGenerationTest, AGenerationEndsWhenAllGroupsAreGone) {
   JobRecord job = Record(FillDefaults(ExampleJob({2, 2})));
   job.state = v1::JOB_STATE_RUNNING;
-  EXPECT_FALSE(GenerationEnds(job)) << "nobody wants another number";
+  EXPECT_FALSE(GenerationIsEnding(job)) << "nobody wants another number";
   job.generations.wanted = job.spec.groups();
-  EXPECT_TRUE(GenerationEnds(job));
+  EXPECT_TRUE(GenerationIsEnding(job));
   EXPECT_EQ(NextFirstIncarnation(job), 3u);
   job.groups[1].state = v1::GROUP_STATE_FINISHED;
-  EXPECT_TRUE(GenerationEnds(job));
+  EXPECT_TRUE(GenerationIsEnding(job));
   job.groups[0].state = v1::GROUP_STATE_RUNNING;
-  EXPECT_FALSE(GenerationEnds(job));
+  EXPECT_FALSE(GenerationIsEnding(job));
   job.groups[0].state = v1::GROUP_STATE_WAITING;
   job.state = v1::JOB_STATE_CANCELLED;
-  EXPECT_FALSE(GenerationEnds(job));
+  EXPECT_FALSE(GenerationIsEnding(job));
 }
 
 TEST(NextGenerationTest, AJobThatNeverStartedHasNoEarlierGeneration) {

@@ -130,7 +130,7 @@ absl::StatusOr<Coordinator::Resumed> Coordinator::Resume(const std::string& job_
     const absl::StatusOr<uint32_t> groups = state_.Resume(job_id, now);
     if (!groups.ok()) return groups.status();
     resumed.groups = *groups;
-    resumed.job = *state_.Status(job_id, now);
+    resumed.job = StatusOf(*state_.jobs().Find(job_id), now);
     Apply(now);
   }
   AfterChange();
@@ -143,7 +143,7 @@ absl::StatusOr<v1::JobStatus> Coordinator::Forget(const std::string& job_id, Ins
   absl::StatusOr<v1::JobStatus> last;
   {
     absl::MutexLock lock(&mutex_);
-    last = state_.Status(job_id, now);
+    if (const known::Job* job = state_.jobs().Find(job_id); job != nullptr) last = StatusOf(*job, now);
     if (absl::Status status = state_.Forget(job_id, now); !status.ok()) return status;
     Apply(now);
   }
@@ -195,32 +195,34 @@ absl::Status Coordinator::AwaitBatch(uint64_t batch, const Change& change) {
 
 absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, Instant now) {
   absl::MutexLock lock(&mutex_);
-  return state_.Status(job_id, now);
+  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
+  return StatusOf(*state_.jobs().Find(job_id), now);
 }
 
 absl::StatusOr<v1::ReadStartsResponse> Coordinator::Starts(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  return state_.Starts(job_id);
+  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
+  return StartsOf(state_.jobs().Find(job_id)->record);
 }
 
-ClusterState::JobList Coordinator::List(size_t bytes_max, Instant now) {
+JobList Coordinator::List(size_t bytes_max, Instant now) {
   absl::MutexLock lock(&mutex_);
-  return state_.List(bytes_max, now);
+  return ListJobs(state_.jobs(), bytes_max, now);
 }
 
 JobRows Coordinator::RowsSince(uint64_t version, size_t rows_max) {
   absl::MutexLock lock(&mutex_);
-  return state_.RowsSince(version, rows_max);
+  return hooke::RowsSince(state_.jobs(), version, rows_max);
 }
 
 absl::StatusOr<Coordinator::JobView> Coordinator::View(const std::string& job_id, uint64_t version, Instant now) {
   absl::MutexLock lock(&mutex_);
-  absl::StatusOr<JobRow> row = state_.Row(job_id);
-  if (!row.ok()) return row.status();
+  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
+  const known::Job& job = *state_.jobs().Find(job_id);
   JobView view;
-  view.version = state_.Changes(job_id);
-  view.row = *std::move(row);
-  if (view.version != version) view.status = *state_.Status(job_id, now);
+  view.version = job.changes;
+  view.row = RowOf(job);
+  if (view.version != version) view.status = StatusOf(job, now);
   return view;
 }
 
@@ -241,8 +243,8 @@ CoordinatorFigures Coordinator::Figures(const FigureLimits& limits, Instant now)
 
 absl::StatusOr<v1::FileSet> Coordinator::FilesOf(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
-  const JobRecord& job = *state_.Find(job_id);
+  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
+  const JobRecord& job = state_.jobs().Find(job_id)->record;
   if (!job.spec.command().has_files()) return absl::NotFoundError(absl::StrCat("job ", job_id, " has no files"));
   if (HasEnded(job.state)) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has ended"));
   return job.spec.command().files();
@@ -250,14 +252,20 @@ absl::StatusOr<v1::FileSet> Coordinator::FilesOf(const std::string& job_id) {
 
 std::vector<v1::FileSet> Coordinator::FilesOfAll() {
   absl::MutexLock lock(&mutex_);
-  return state_.FilesOfAll();
+  std::vector<v1::FileSet> files;
+  for (const auto& [number, job] : state_.jobs()) {
+    if (!HasEnded(job.record.state) && job.record.spec.command().has_files()) {
+      files.push_back(job.record.spec.command().files());
+    }
+  }
+  return files;
 }
 
 absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t offset, uint64_t bytes_max) {
   {
     absl::MutexLock lock(&mutex_);
     // This check comes first, because the log uses the id as a file's name.
-    if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
+    if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
   }
   return options_.log->Read(job_id, offset, bytes_max);
 }
@@ -265,7 +273,7 @@ absl::StatusOr<LogText> Coordinator::ReadLog(const std::string& job_id, uint64_t
 absl::StatusOr<LogText> Coordinator::ReadLogEnd(const std::string& job_id, uint64_t bytes_max) {
   {
     absl::MutexLock lock(&mutex_);
-    if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
+    if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
   }
   return options_.log->ReadEnd(job_id, bytes_max);
 }
@@ -275,8 +283,8 @@ absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::str
   {
     absl::MutexLock lock(&mutex_);
     // This check comes first, because the profiles' store uses the id as a folder's name.
-    if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
-    ended = HasEnded(state_.Find(job_id)->state);
+    if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
+    ended = HasEnded(state_.jobs().Find(job_id)->record.state);
     // A user who has seen the end expects the last profiles. The wait is short, because no more will come.
     const absl::Time deadline = SteadyTime() + kProfilesWithin;
     while (ended && queue_.HasProfilesOf(job_id) && Wait(written_, deadline)) {
@@ -303,11 +311,11 @@ uint64_t Coordinator::WaitForChange(const std::string& job_id, uint64_t seen, ab
   if (entry == nullptr) entry = std::make_shared<Watch>();
   const std::shared_ptr<Watch> watch = entry;
   ++watch->watchers;
-  while (!stopped_ && state_.Changes(job_id) == seen) {
+  while (!stopped_ && state_.jobs().ChangesOf(job_id) == seen) {
     if (!Wait(watch->changed, deadline)) break;
   }
   if (--watch->watchers == 0) watches_.erase(job_id);
-  return state_.Changes(job_id);
+  return state_.jobs().ChangesOf(job_id);
 }
 
 // ---- Daemons ----
@@ -360,13 +368,14 @@ absl::StatusOr<v1::ServerHeartbeatResponse> Coordinator::ServerHeartbeat(const v
     response = state_.ServerHeartbeat(request, now);
     Apply(now);
     if (response.ok()) {
-      // If the coordinator died before the trace is stored, it would later list a job whose center is gone.
+      // The answer names no forgotten job whose removal is not stored yet. If the coordinator died before that, it
+      // would later list a job whose center is gone.
       auto& forgotten = *response->mutable_forgotten_jobs();
       const auto waits = [this](const v1::ForgottenJob& job)
                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.BatchOf(job.job_id()) > 0; };
       forgotten.erase(std::remove_if(forgotten.begin(), forgotten.end(), waits), forgotten.end());
-      // If the coordinator died before the job's wish for other groups is stored, it would later start the old groups
-      // again, and the servers would refuse them.
+      // It names no generation as ended before the change of the job's groups is stored. If the coordinator died before
+      // that, it would start the old groups again, and the servers would refuse them.
       auto& closing = *response->mutable_closing();
       const auto unstored = [this](const v1::GenerationEnd& end)
                                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return queue_.BatchOf(end.job_id()) > 0; };

@@ -5,9 +5,9 @@
 // ClusterState under one mutex, plus one writer thread. It knows no gRPC: service.h adds that, and tests call this
 // class directly.
 //
-// Thread-safe. The caller reads the clocks and passes `now`. With Writer::kThread only Create, ReadLog, ListProfiles
-// and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store; Submit, Cancel,
-// Forget, Drain and ReadHistory wait for it, up to `store_timeout`.
+// Thread-safe. The caller reads the clocks and passes `now`. With Writer::kThread only Create, ReadLog, ReadLogEnd,
+// ListProfiles and ReadProfile do I/O on the calling thread. Daemons' calls and Tick then never wait for the store.
+// Submit, Cancel, Scale, Resume, Forget, Drain and ReadHistory wait for it, up to `store_timeout`.
 //
 // The effects of a change go four ways:
 // - Commands that wait for nothing unstored may be sent at once. These are welcomes, launches, most stops, clock
@@ -111,10 +111,10 @@ class Coordinator {
   // error of the store the drain holds, but a coordinator that restarts before the store recovers does not know it.
   absl::StatusOr<v1::NodeStatus> Drain(const std::string& worker, v1::Drain drain, Instant now);
   absl::StatusOr<v1::JobStatus> Status(const std::string& job_id, Instant now);
-  absl::StatusOr<v1::ReadStartsResponse> Starts(const std::string& job_id);  // ClusterState::Starts.
+  absl::StatusOr<v1::ReadStartsResponse> Starts(const std::string& job_id);  // StartsOf.
   // Returns as many of the newest jobs as fit into `bytes_max`.
-  ClusterState::JobList List(size_t bytes_max, Instant now);
-  JobRows RowsSince(uint64_t version, size_t rows_max);  // ClusterState::RowsSince.
+  JobList List(size_t bytes_max, Instant now);
+  JobRows RowsSince(uint64_t version, size_t rows_max);  // RowsSince of cluster_view.h.
   // A job as its page shows it.
   struct JobView {
     uint64_t version = 0;                 // The caller passes it to the next call, to learn what has changed since.
@@ -145,10 +145,10 @@ class Coordinator {
   // (proto/coordinator.proto). NOT_FOUND: no such job. FAILED_PRECONDITION: it has no points at all. Other errors are
   // those of the store, for which it may have to wait.
   absl::StatusOr<std::vector<v1::HistoryPoint>> ReadHistory(const std::string& job_id, int64_t since_unix_ms = 0);
-  // Returns whether the job has ended, the log need not repeat its cause, and no line of the log waits to be written.
-  // It returns true only some time after the job's end.
+  // Returns whether the job has ended and its log is complete: no line waits to be written, and the cause of a failure
+  // will not be written again as the last line. It returns true only some time after the job's end.
   bool LogIsComplete(const std::string& job_id);
-  // Waits until ClusterState::Changes of the job differs from `seen`, `timeout` of real time has passed, or Stop is
+  // Waits until JobTable::ChangesOf the job differs from `seen`, `timeout` of real time has passed, or Stop is
   // called. Then returns Changes.
   uint64_t WaitForChange(const std::string& job_id, uint64_t seen, absl::Duration timeout);
 

@@ -328,7 +328,7 @@ TEST_F(CoordinatorFaultsTest, BacksOffFromAGroupThatTakesItsDaemonAlong) {
 TEST_F(CoordinatorFaultsTest, RefusesASecondWorkerOfAName) {
   FakeWorker w1("w1", 2), other("w1", 4, "cloud");
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
-  other.Crash(now_);  // So that its instance differs.
+  other.Crash(now_);  // The next hello comes from a new process, so its instance is not that of w1.
   const absl::Status status = other.Connect(*coordinator_, now_);
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(status.message(),

@@ -29,7 +29,8 @@ class CoordinatorFixture : public testing::Test {
 
   // Replaces the coordinator by a new one with `settings_`, which loads the same store.
   void Restart();
-  // Sends a heartbeat of the FakeServer at `address`. It answers about generations that end by `shards_`, and dials.
+  // Sends a heartbeat of the FakeServer at `address`, and answers all dials. If the coordinator ends generations, the
+  // server says how far their groups had come, as `shards_` has it.
   void Heartbeat(const std::string& address);
   // Lets time pass. Meanwhile the `alive` workers send heartbeats and obey commands. Server b:1 sends heartbeats if
   // `server_lives`.
@@ -44,7 +45,7 @@ class CoordinatorFixture : public testing::Test {
   const std::string folder_;
   Instant now_ = {absl::FromUnixSeconds(1000000), absl::ZeroDuration()};
   std::shared_ptr<InMemoryRecordStore> store_ = std::make_shared<InMemoryRecordStore>();
-  CoordinatorOptions settings_;  // Restart sets store, log, logger and writer.
+  CoordinatorOptions settings_;  // Restart sets store, log, logger, writer and cluster.compare_kept.
   std::unique_ptr<Coordinator> coordinator_;
   std::map<std::string, FakeShards> shards_;  // By address.
   int submissions_ = 0;

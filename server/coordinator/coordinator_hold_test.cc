@@ -14,7 +14,7 @@ using testing::SizeIs;
 
 class CoordinatorHoldTest : public CoordinatorFixture {
  protected:
-  // Lets the group that the worker runs print a line and end, and lets its next start come.
+  // Lets the group that the worker runs print some lines and end, and lets its next start come.
   void Die(FakeWorker& worker, const absl::Status& how, std::vector<FakeWorker*> alive = {}) {
     ASSERT_THAT(worker.running(), SizeIs(1));
     const GroupKey key = worker.running().begin()->first;

@@ -101,7 +101,8 @@ TEST_F(CoordinatorQueueTest, AStartedJobSaysWhyNoGroupRuns) {
   EXPECT_EQ(Status(id).reason(), "running");
 }
 
-// A small job starts beside a large one that is ahead, if that one will start elsewhere before it could start here.
+// A small job starts on the free slots of a worker, although a large job is ahead of it in the queue. That holds if the
+// large job is expected to start on another worker before it could start on this one.
 TEST_F(CoordinatorQueueTest, ASmallJobFillsAGap) {
   FakeWorker w1("w1", 4);
   FakeWorker w2("w2", 4);
@@ -120,7 +121,7 @@ TEST_F(CoordinatorQueueTest, ASmallJobFillsAGap) {
             "2nd in the queue; needs 1 slot; the 1 free on w2 at hpc is kept for group 0 of fashion-3");
   uint64_t step = 0;
   for (int i = 0; i < 20; ++i) {
-    // Each half second w1 has done a tenth more of its task, and w2 a thousandth.
+    // In each half second w1 does one of 25 steps of its task, and w2 one of 10000.
     v1::RankEvent event;
     event.mutable_progress()->set_phase(v1::RankProgress::COMPUTE);
     event.mutable_progress()->set_step(++step);

@@ -216,7 +216,6 @@ TEST_F(CoordinatorResizeTest, WaitsForItsLeastNumber) {
   EXPECT_THAT(w1_.running(), SizeIs(1));
 }
 
-// Room for which another job waits is not for more groups.
 // A group that waits for another site, such as one in Slurm's queue, could not use the room here.
 TEST_F(CoordinatorResizeTest, GrowsBesideGroupsThatWaitElsewhere) {
   Connect({&w1_});
@@ -229,6 +228,7 @@ TEST_F(CoordinatorResizeTest, GrowsBesideGroupsThatWaitElsewhere) {
   EXPECT_THAT(Status(id).groups(), SizeIs(3));
 }
 
+// Room for which another job waits is not for more groups.
 TEST_F(CoordinatorResizeTest, LeavesRoomToJobsThatWait) {
   Connect({&w2_});
   const std::string id = SubmitWithin(1);

@@ -25,7 +25,7 @@ class CoordinatorScaleTest : public CoordinatorFixture {
     request.mutable_job()->mutable_averaging()->set_servers(servers);
     return *coordinator_->Submit(request, now_);
   }
-  // Returns the generations that a server is told to end, as long as it says nothing.
+  // Returns the generations that the coordinator tells the server to end. The server's heartbeat reports none as ended.
   std::vector<v1::GenerationEnd> Ends(const std::string& address) {
     const auto response = coordinator_->ServerHeartbeat(FakeServer(address), now_);
     return {response->closing().begin(), response->closing().end()};
@@ -98,7 +98,8 @@ TEST_F(CoordinatorScaleTest, AllLeaveBeforeTheNextGenerationBegins) {
   EXPECT_THAT(Log(id), HasSubstr("generation 2: 3 groups x 1 rank divide what is left, from step 40"));
 }
 
-// The wish is stored: a coordinator that restarts before the groups have left asks them again.
+// The request for another number of groups is stored. A coordinator that restarts before the groups have left tells
+// them to leave again.
 TEST_F(CoordinatorScaleTest, HoldsOverARestart) {
   FakeWorker w1("w1", 4);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -121,7 +122,8 @@ TEST_F(CoordinatorScaleTest, HoldsOverARestart) {
   EXPECT_EQ(Status(id).generation(), 2u);
 }
 
-// A group whose worker is lost does not leave; the loss ends it as well. Its last exchange counts.
+// A group whose worker is lost cannot be told to leave. Instead, the loss of the worker ends it. Its last exchange
+// counts.
 TEST_F(CoordinatorScaleTest, ALostGroupDoesNotHoldUpTheOthers) {
   FakeWorker w1("w1", 1);
   FakeWorker w2("w2", 1);
@@ -139,7 +141,8 @@ TEST_F(CoordinatorScaleTest, ALostGroupDoesNotHoldUpTheOthers) {
   EXPECT_EQ(w1.running().begin()->second.start.group().first_step(), 16u);
 }
 
-// The steps that count are stored while a group trains. A start that goes on from an earlier step takes them back.
+// The coordinator stores how far a group's exchanges have come while the group trains. If the group reports an earlier
+// step, because it goes on from there, that step counts.
 TEST_F(CoordinatorScaleTest, ExchangedStepsSurviveARestart) {
   FakeWorker w1("w1", 1);
   FakeWorker w2("w2", 1);
@@ -164,7 +167,8 @@ TEST_F(CoordinatorScaleTest, ExchangedStepsSurviveARestart) {
   EXPECT_EQ(ended.groups(1 - static_cast<int>(lost.group)).last_step(), 600u);
 }
 
-// Groups that cannot begin with their new number do not end a job that has trained. Another number lets it go on.
+// If the groups cannot start after their number has changed, a job that has trained is held and does not fail. It goes
+// on once a user asks for another number of groups.
 TEST_F(CoordinatorScaleTest, ANumberThatCannotBeginHoldsTheJob) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());
@@ -185,7 +189,8 @@ TEST_F(CoordinatorScaleTest, ANumberThatCannotBeginHoldsTheJob) {
   EXPECT_EQ(w1.running().begin()->second.start.group().first_step(), 9u);
 }
 
-// A worker that came back says nothing of its part of a group. By the time it is missed, that group is gone.
+// A worker connects again and does not name its part of a group. When the coordinator misses that part, the group no
+// longer exists.
 TEST_F(CoordinatorScaleTest, AMissingPartMayBeOfAGroupThatIsGone) {
   FakeWorker w1("w1", 1);
   FakeWorker w2("w2", 2);
@@ -323,8 +328,8 @@ TEST_F(CoordinatorScaleTest, KeepsItsPlaceMeanwhile) {
   EXPECT_EQ(Status(other).state(), v1::JOB_STATE_RUNNING) << "one slot is left for it";
 }
 
-// Servers are asked only once the job's wish is stored: a coordinator that had lost it would start the old groups
-// again.
+// The coordinator tells servers to end a generation only once it has stored the request for another number of groups.
+// If it lost that request in a crash, it would start the old groups again.
 TEST_F(CoordinatorScaleTest, AsksNoServerBeforeTheWishIsStored) {
   FakeWorker w1("w1", 2);
   ASSERT_TRUE(w1.Connect(*coordinator_, now_).ok());

@@ -95,7 +95,7 @@ TEST_F(CoordinatorStartsTest, LaterStarts) {
   EXPECT_THAT(Texts(starts.starts(0).spans()), ElementsAre("STORED 0+0"));
   EXPECT_EQ(starts.starts(1).incarnation(), 2u);
   EXPECT_THAT(Texts(starts.starts(1).spans()), ElementsAre("QUEUED 1+0.5", "STORED 1.5+0"));
-  // An event of the previous start changes nothing.
+  // A report of the new start adds the rank's spans to it.
   SendBegun(w1, {id, 0, 2});
   EXPECT_THAT(Texts(Starts(id).starts(1).spans()), SizeIs(4));
   w1.End({id, 0, 2}, absl::OkStatus(), now_);

@@ -75,8 +75,8 @@ TEST_F(CoordinatorStragglersTest, IsNamed) {
   EXPECT_THAT(c_.stop_reasons(), IsEmpty());
 }
 
-// If the job says so, it leaves for a free worker, and does not come back to the one on which it was slow. It is not
-// moved again at once.
+// If the job says so, a straggler leaves for a free worker. It does not come back to the worker on which it was slow,
+// and it is not moved again at once.
 TEST_F(CoordinatorStragglersTest, Moves) {
   ASSERT_NO_FATAL_FAILURE(StartJob(true));
   Train(absl::Seconds(70), absl::Milliseconds(41));

@@ -383,7 +383,7 @@ TEST_F(CoordinatorTest, TakesOnlySoManyJobs) {
 TEST_F(CoordinatorTest, ListsTheNewestJobs) {
   for (int i = 0; i < 3; ++i) Submit();
   const size_t bytes = coordinator_->List(SIZE_MAX, now_).jobs[0].ByteSizeLong();
-  const ClusterState::JobList list = coordinator_->List(2 * bytes + bytes / 2, now_);
+  const JobList list = coordinator_->List(2 * bytes + bytes / 2, now_);
   ASSERT_EQ(list.jobs.size(), 2u);
   EXPECT_EQ(list.jobs[0].job_id(), "fashion-3");
   EXPECT_EQ(list.jobs[1].job_id(), "fashion-2");
@@ -439,8 +439,8 @@ TEST_F(CoordinatorTest, ForgetsTheOldestFinishedJobs) {
   EXPECT_EQ(*coordinator_->Submit(ExampleSubmission("s5"), now_), ids[4]);
 }
 
-// A job's number is not given again, although the job was forgotten and had the highest number. The coordinator knows
-// the number from the job's trace.
+// A job's number is not given again, although the job was forgotten and had the highest number. The coordinator keeps a
+// ForgottenJob record with the number.
 TEST_F(CoordinatorTest, GivesNoIdTwice) {
   settings_.cluster.keep.jobs_max = 1;
   Restart();

@@ -53,7 +53,7 @@ void Coordinator::WriteOnce() {
   {
     absl::MutexLock lock(&mutex_);
     const auto find = [this](const std::string& job_id)
-                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_.Find(job_id); };
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return state_.jobs().FindRecord(job_id); };
     batch = queue_.Take(latest_.steady >= store_retry_at_, find, latest_.wall);
     if (history_.IsDue(latest_.steady)) batch.history = history_.Take();
     batch.read_histories = std::exchange(histories_wanted_, {});
@@ -69,7 +69,7 @@ void Coordinator::WriteOnce() {
 void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result) {
   if (!batch.history.empty()) {
     const auto has_ended = [this](const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      const JobRecord* job = state_.Find(job_id);
+      const JobRecord* job = state_.jobs().FindRecord(job_id);
       return job == nullptr || HasEnded(job->state);
     };
     history_.Done(result.history.ok(), latest_.steady, has_ended);
@@ -100,12 +100,14 @@ void Coordinator::Finish(const WriteBatch& batch, const Journal::Result& result)
 // ---- Histories ----
 
 void Coordinator::LoadHistories() {
-  for (const JobRecord* job : state_.Going()) {
-    absl::StatusOr<std::map<SeriesKey, StoredSeries>> stored = journal_.ReadHistory(job->job_id);
+  for (const auto& [number, job] : state_.jobs()) {
+    const JobRecord& record = job.record;
+    if (HasEnded(record.state)) continue;
+    absl::StatusOr<std::map<SeriesKey, StoredSeries>> stored = journal_.ReadHistory(record.job_id);
     if (stored.ok()) {
-      history_.Load(job->job_id, job->spec.groups().count(), *stored);
+      history_.Load(record.job_id, record.spec.groups().count(), *stored);
     } else {
-      options_.logger->warn("job {} begins a new history: {}", job->job_id, stored.status().ToString());
+      options_.logger->warn("job {} begins a new history: {}", record.job_id, stored.status().ToString());
     }
   }
 }
@@ -117,7 +119,7 @@ absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std
   std::vector<v1::HistoryPoint> points;
   {
     absl::MutexLock lock(&mutex_);
-    if (absl::Status known = state_.CheckKnown(job_id); !known.ok()) return known;
+    if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
     if (history_.Has(job_id)) return history_.Points(job_id, since_unix_ms);
     histories_read_.erase(job_id);
     histories_wanted_.insert(job_id);
@@ -143,7 +145,7 @@ absl::StatusOr<std::vector<v1::HistoryPoint>> Coordinator::ReadHistory(const std
     }
   }
   if (!read->empty()) return points;
-  const JobRecord* job = state_.Find(job_id);
+  const JobRecord* job = state_.jobs().FindRecord(job_id);
   const bool goes_on = job != nullptr && !HasEnded(job->state);
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job_id, " has no points in its history",

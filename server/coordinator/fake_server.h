@@ -19,8 +19,8 @@ namespace hooke {
 // Returns the heartbeat of a server that holds nothing. Its identity is "id of ADDRESS", with '-' for ':'.
 v1::ServerHeartbeatRequest FakeServer(const std::string& address);
 
-// The answers of a FakeServer that is told to end generations. They have, for each job, the groups of its shard. The
-// server has no say about other jobs.
+// What a FakeServer reports when it is told to end the generation of a job: for each job ID, how far the groups had
+// come. For a job that is not in the map it reports no groups.
 using FakeShards = std::map<std::string, std::vector<v1::ClosedGroup>>;
 
 // Returns how far a group had come at a server. `incarnation` is the last start that exchanged there.

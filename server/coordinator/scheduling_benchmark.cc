@@ -1,7 +1,8 @@
-// Measures how long the coordinator's decisions take in a large cluster, in virtual time: no sockets, threads, disk or
-// processes. Workers join, jobs are submitted, more than fit, and groups end, one after another. Each end frees slots
-// for a group that waits. All groups report their progress, so that there are estimates. This program checks that no
-// slot is given out twice. `tests/benchmarks/run scheduling` runs it and judges the times.
+// Measures the real time and the CPU time that the coordinator's decisions take in a large cluster. The cluster itself
+// is simulated in virtual time, without sockets, threads, disk or processes. Workers join, and more jobs are submitted
+// than fit. Then groups end, one after another. Each end frees slots for a group that waits. All groups report their
+// progress, so that there are estimates. This program checks that no slot is given out twice.
+// `tests/benchmarks/run scheduling` runs it and judges the times.
 
 #include <time.h>
 
@@ -99,7 +100,7 @@ class Simulation {
   std::map<std::string, std::vector<double>>& cpu_ms() { return cpu_ms_; }
   size_t waiting() const {
     size_t waiting = 0;
-    for (const v1::JobStatus& job : state_.List(SIZE_MAX, now_).jobs) {
+    for (const v1::JobStatus& job : ListJobs(state_.jobs(), SIZE_MAX, now_).jobs) {
       waiting += job.state() == v1::JOB_STATE_QUEUED ? 1 : 0;
     }
     return waiting;

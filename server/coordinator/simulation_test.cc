@@ -26,7 +26,8 @@
 namespace hooke {
 namespace {
 
-// Sanitizers are ten times as slow, and look for other faults than those of schedules: BUILD gives them fewer.
+// How many schedules run. A schedule is the run of one seed. BUILD gives fewer to builds with clang, such as that of
+// the address sanitizer, which are slow.
 #ifdef HOOKE_SCHEDULES
 constexpr size_t kSchedules = HOOKE_SCHEDULES;
 #else
@@ -65,7 +66,7 @@ class Cluster {
   }
 
   const std::set<std::string>& acknowledged() const { return acknowledged_; }
-  // Number of generations that began without a user's word.
+  // How many generations the coordinator has begun by itself, without a user's request.
   size_t resizes() const { return resizes_; }
 
  private:
@@ -261,8 +262,8 @@ class Cluster {
 };
 
 // In every schedule, no group has two live incarnations, no slot has two ranks, and no incarnation starts twice. No
-// acknowledged job is lost. A number of groups that follows the room keeps its limits and its pauses. In the end every
-// job has ended and every slot is free.
+// acknowledged job is lost. If a job has min and max, its number of groups stays within them. The coordinator does not
+// change it by itself within kPause of the last change. In the end every job has ended and every slot is free.
 TEST(SimulationTest, HoldsItsInvariantsInEverySchedule) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/simulation");
   size_t jobs = 0, resizes = 0;

@@ -211,7 +211,8 @@ class Api {
  private:
   static int64_t Now() { return absl::ToUnixMillis(InstantNow().wall); }
 
-  // A version of the coordinator's means nothing to the coordinator after its next start. So its name has this start.
+  // A version number is valid only until the coordinator starts again. So the page gets it with `start_` in front,
+  // which is random and new at each start.
   std::string NameOf(uint64_t version) const { return absl::StrCat(start_, "-", version); }
   uint64_t VersionOf(const HttpRequest& request) const {
     const std::string name = TextOf(request, "since");

@@ -3,11 +3,12 @@
 
 // The coordinator's web page over HTTP. The page and its scripts come from this program alone:
 //
-//   /                    the page; also /app.js, /charts.js, /style.css and /chart.min.js
+//   /                    the page; also each of its files by name, such as /app.js (web_files.h)
 //   /api/page            {"action_key", "coordinator", "read_only"}: what the page must know to act
 //   /api/jobs            the newest jobs (RowsJson); ?since=VERSION of an earlier answer: what has changed since then
 //   /api/jobs/ID         a row and JobStatus (ViewJson); ?since=VERSION: without JobStatus if nothing has changed
-//   /api/history/ID      HistoryJson; ?since=T: only points after unix_ms T; ?points=N: about N at most, of 6,000
+//   /api/history/ID      HistoryJson; ?since=T: only points after unix_ms T; ?points=N: at most about N points, from
+//                        100 to 6,000; without it 6,000
 //   /api/csv/ID          all points, as `hooke metrics ID --csv` prints them
 //   /api/profile/ID      ProfileJson: what collectives cost and where steps spend their time, or why that is not known
 //   /api/trace/ID        the trace, as `hooke profile ID --trace FILE` writes it; one at a time

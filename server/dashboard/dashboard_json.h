@@ -41,8 +41,8 @@ std::string HistoryJson(const std::vector<v1::HistoryPoint>& points);
 // Returns {"events": [{"unix_ms", "kind", "group", "text"}], "next_offset"}.
 std::string EventsJson(const std::vector<JobEvent>& events, uint64_t next_offset);
 
-// Returns the points in their order, and at most about `points_max`. Of each series every n-th point is left, with one
-// n for all series, and the last point.
+// Returns at most about `points_max` of the points, in their order. Keeps every n-th point of each series, with the
+// same n for all series, and always the last point of each.
 std::vector<v1::HistoryPoint> ThinHistory(const std::vector<v1::HistoryPoint>& points, size_t points_max);
 
 std::string PageJson(const std::string& action_key, const std::string& coordinator, const std::string& read_only);

@@ -20,8 +20,8 @@
 
 namespace hooke {
 
-// Returns how long a download of so many bytes may take: ten minutes, or longer at 1 MiB/s. Without this limit a
-// slow browser could hold a slot for days.
+// Returns how long a download of so many bytes may take: ten minutes, or one second for each MiB if that is longer.
+// Without this limit a slow browser could hold a slot for days.
 absl::Duration LongestDownload(uint64_t bytes);
 
 // Makes the next piece of a download, as HttpAnswer::next does.

@@ -20,8 +20,8 @@ struct JobEvent {
   std::string text;
 };
 
-// Returns the events in whole lines of a log. Lines of ranks and of workers are not looked at, and of the coordinator's
-// lines neither those that only say that a start goes on well.
+// Returns the events in whole lines of a log. Ignores lines of ranks and of workers. Also ignores lines of the
+// coordinator that only say that a start goes well.
 std::vector<JobEvent> EventsIn(absl::string_view log);
 
 }  // namespace hooke

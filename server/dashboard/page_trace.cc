@@ -17,7 +17,7 @@ constexpr size_t kPieceBytes = 256 << 10;
 
 using Ranks = std::vector<v1::ReadProfileResponse>;
 
-std::vector<ServerExchanges> ReadServers(const v1::JobStatus& job, const PageTraceOptions& options) {
+std::vector<ExchangesOfServer> ReadServers(const v1::JobStatus& job, const PageTraceOptions& options) {
   ExchangeReadsOptions reads;
   reads.job_id = job.job_id();
   reads.servers.assign(job.servers().begin(), job.servers().end());
@@ -58,8 +58,8 @@ absl::StatusOr<std::string> PageTrace::MakeAlone(const std::string& job_id) {
   // Before the first profile the trace has the starts alone.
   if (absl::IsFailedPrecondition(ranks.status()) && !starts->starts().empty()) ranks = Ranks();
   if (!ranks.ok()) return ranks.status();
-  const std::vector<ServerExchanges> servers =
-      ranks->empty() ? std::vector<ServerExchanges>() : ReadServers(*job, options_);
+  const std::vector<ExchangesOfServer> servers =
+      ranks->empty() ? std::vector<ExchangesOfServer>() : ReadServers(*job, options_);
   absl::StatusOr<Trace> trace = MakeTrace(job_id, *ranks, *starts, servers);
   if (!trace.ok()) return trace.status();
   return std::move(trace->json);

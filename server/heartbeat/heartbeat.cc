@@ -86,7 +86,7 @@ void Heartbeat::BeatOnce() {
     beats_since_listed_ = 0;
   }
   absl::MutexLock lock(&mutex_);
-  TakeEnds(response);
+  TakeGenerationEnds(response);
   for (const std::string& job : response.ended_jobs()) {
     if (MayTry(job)) ended_.insert(job);
   }
@@ -97,7 +97,7 @@ void Heartbeat::BeatOnce() {
 
 // A generation that the response does not name any more needs no further answer. One that it names, and that has an
 // answer in `closed_`, needs no new work: the next heartbeat carries that answer.
-void Heartbeat::TakeEnds(const v1::ServerHeartbeatResponse& response) {
+void Heartbeat::TakeGenerationEnds(const v1::ServerHeartbeatResponse& response) {
   std::map<std::string, v1::GenerationEnd> named;
   for (const v1::GenerationEnd& end : response.closing()) named[end.job_id()] = end;
   const auto drop = [&named](auto& of_jobs) {
@@ -105,13 +105,13 @@ void Heartbeat::TakeEnds(const v1::ServerHeartbeatResponse& response) {
       it = named.count(it->first) == 0 ? of_jobs.erase(it) : std::next(it);
     }
   };
-  drop(ends_);
+  drop(generation_ends_);
   drop(closed_);
   drop(end_failures_);
   for (auto& [job, end] : named) {
     const auto answer = closed_.find(job);
     if (answer != closed_.end() && answer->second.incarnation() == end.incarnation()) continue;
-    ends_[job] = end;
+    generation_ends_[job] = end;
   }
 }
 
@@ -169,12 +169,12 @@ void Heartbeat::ObeyOrders() {
     {
       absl::MutexLock lock(&mutex_);
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return stopping_ || !ends_.empty() || !ended_.empty() || !forgotten_.empty();
+        return stopping_ || !generation_ends_.empty() || !ended_.empty() || !forgotten_.empty();
       };
       mutex_.Await(absl::Condition(&ready));
       if (stopping_) return;
-      if (!ends_.empty()) {  // First, because a job's groups wait for it.
-        end = ends_.begin()->second;
+      if (!generation_ends_.empty()) {  // First, because a job's groups wait for it.
+        end = generation_ends_.begin()->second;
       } else if (forgotten_.empty()) {
         job = *ended_.begin();
       } else {
@@ -193,7 +193,7 @@ void Heartbeat::ObeyOrders() {
 void Heartbeat::EndGeneration(const v1::GenerationEnd& end) {
   const auto reached = options_.parameters->EndGeneration(end.job_id(), end.job_key(), end.incarnation());
   absl::MutexLock lock(&mutex_);
-  ends_.erase(end.job_id());  // After a failure the next response names it again.
+  generation_ends_.erase(end.job_id());  // After a failure the next response names it again.
   if (!reached.ok()) {
     std::string text(reached.status().message());
     if (std::exchange(end_failures_[end.job_id()], text) == text) return;

@@ -76,7 +76,7 @@ class Heartbeat {
   void ListDiskJobs(const ParameterServerStats& stats, v1::ServerHeartbeatRequest& request) const;
   // Waits until the next heartbeat is due. False: there is none any more.
   bool AwaitNextBeat();
-  void TakeEnds(const v1::ServerHeartbeatResponse& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeGenerationEnds(const v1::ServerHeartbeatResponse& response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ObeyOrders();
   void SealOrForget(const std::string& job, const std::optional<std::string>& key);
   void EndGeneration(const v1::GenerationEnd& end);
@@ -112,7 +112,7 @@ class Heartbeat {
 
   // These three are keyed by job, and have only jobs that the last response named: the generations to end, the answers
   // for the coordinator, and the failures that were logged.
-  std::map<std::string, v1::GenerationEnd> ends_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, v1::GenerationEnd> generation_ends_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::ClosedGeneration> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> end_failures_ ABSL_GUARDED_BY(mutex_);
 

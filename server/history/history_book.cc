@@ -8,8 +8,8 @@ namespace hooke {
 namespace {
 
 // A stored point takes at most 97 bytes. A series is two records, with three quarters of its points and with the rest.
-// SQLite gives a record beyond 1002 bytes whole pages of 4 KiB of its own. In jobs of very many groups that would be
-// most of the file, so their records have to be smaller than their share of the points.
+// SQLite gives a record beyond 1002 bytes whole pages of 4 KiB of its own. In jobs of very many groups these pages
+// would be most of the file. So in such jobs a series may have fewer points than its share of kJobMax.
 constexpr size_t kSeriesMax = 512;
 constexpr size_t kJobMax = 13312;
 // At most so many points fit in a series of which only the larger record needs pages of its own.

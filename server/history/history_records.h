@@ -37,8 +37,8 @@ struct StoredSeries {
   std::vector<HistoryPoint> older;
   std::vector<HistoryPoint> newer;
 };
-// Returns the series of the job of which `records` are all records of history. DATA_LOSS: the message names the damaged
-// record.
+// Returns the series of one job, all of whose records of history are in `records`. DATA_LOSS: the message names the
+// damaged record.
 absl::StatusOr<std::map<SeriesKey, StoredSeries>> SeriesFrom(const Records& records);
 
 }  // namespace hooke

@@ -31,8 +31,9 @@ int64_t LargestGap(const std::vector<HistoryPoint>& points, size_t first, size_t
   return gap;
 }
 
-// A day of a point a second, by several bounds: at each time the series is in its bound and in order of time, its first
-// and last points are there, the newest are those of each second, and no old part is empty.
+// Adds one point a second, for 20,000 s or for a day, with several bounds. At each time the series is within its bound
+// and in order of time, and has its first and last points. The newest points are one second apart, and no gap between
+// older points is too large.
 TEST(SeriesTest, KeepsTheNewestFinestInItsBound) {
   for (const size_t points_max : {8u, 23u, 512u}) {
     Series series({points_max, 500});

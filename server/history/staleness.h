@@ -22,9 +22,9 @@ struct ReportedExchanges {
 
 class Staleness {
  public:
-  // Takes a report at this steady time. Returns the mean number of exchanges that other groups have made for each one
-  // of this group, over its last 5 to 10 s. If it makes none in that time, it is over the time since the last one
-  // before. nullopt: it is not known yet.
+  // Takes a report at this steady time. Returns the mean number of exchanges that other groups have made for each
+  // exchange of this group. The mean is over the last 5 to 10 s: over less soon after a start, and over more if the
+  // group exchanges less often. nullopt: it is not known yet.
   std::optional<double> Report(const ReportedExchanges& report, absl::Duration steady);
 
  private:

@@ -40,7 +40,8 @@ TEST_F(FileStoreTest, FreesWhatNoJobNames) {
   EXPECT_EQ(store_->bytes(), 0u);
 }
 
-// Manifests are read and hashed only if something may be freed, not at each call. One that cannot be read shows that.
+// Manifests are read and hashed only if something may be freed, not at each call. The test damages a manifest, so a
+// call fails if it reads the manifest.
 TEST_F(FileStoreTest, ManifestsOfRunningJobsAreNotReadAgainAndAgain) {
   const Files files({"a"});
   ASSERT_TRUE(Upload(files).ok());

@@ -114,8 +114,8 @@ absl::StatusOr<LogText> JobLog::ReadEnd(absl::string_view job_id, uint64_t bytes
   const uint64_t size = std::filesystem::file_size(PathOf(job_id), error);
   // A missing log reads as empty, and Read says what else is wrong.
   if (error || size <= bytes_max) return Read(job_id, 0, bytes_max);
-  absl::StatusOr<LogText> end = Read(job_id, size - bytes_max, bytes_max);
-  // The first line is cut, unless it begins just there.
+  // One byte more, so that a line that begins just at the limit is seen to be whole.
+  absl::StatusOr<LogText> end = Read(job_id, size - bytes_max - 1, bytes_max + 1);
   if (end.ok()) end->text.erase(0, std::min(end->text.find('\n') + 1, end->text.size()));
   return end;
 }

@@ -46,6 +46,8 @@ TEST_F(JobLogTest, ReadsTheEnd) {
   const LogText end = *log.ReadEnd("a-1", 17);
   EXPECT_EQ(end.text, "1997\n1998\n1999\n");
   EXPECT_EQ(end.next_offset, 5000u);
+  EXPECT_EQ(log.ReadEnd("a-1", 15)->text, end.text);
+  EXPECT_EQ(log.ReadEnd("a-1", 14)->text, "1998\n1999\n");
   EXPECT_EQ(log.ReadEnd("a-1", 5000)->text.size(), 5000u);
   EXPECT_EQ(log.ReadEnd("a-1", 3)->text, "");
 }

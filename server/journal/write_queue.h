@@ -34,7 +34,8 @@ struct WriteBatch {
   std::vector<JobRecord> jobs;                    // Changed jobs.
   std::map<std::string, ForgottenJob> forgotten;  // Jobs to remove, by id.
   std::map<std::string, v1::Drain> drains;        // Changed drains, by worker.
-  std::map<std::string, OwnerUse> uses;           // Changed uses, by owner. A later batch has them again.
+  // Uses, by owner. They do not wait again after a failure, because a batch has all of them anew each minute.
+  std::map<std::string, OwnerUse> uses;
   std::vector<JobRecord> submissions;
   std::vector<Effects::LogEntry> log;
   std::map<ProfileKey, std::string> profiles;  // Each a serialized v1::RankProfile.
@@ -48,16 +49,16 @@ class WriteQueue {
  public:
   explicit WriteQueue(const WriteQueueOptions& options) : options_(options) {}
 
-  // Takes the jobs, forgotten jobs, drains, submissions, log lines and profiles out of `effects`.
+  // Takes the jobs, forgotten jobs, drains, uses, submissions, log lines and profiles out of `effects`.
   void Add(Effects& effects);
   // Takes the submission out of the queue. nullopt if the writer has it already.
   std::optional<JobRecord> WithdrawSubmission(const std::string& job_id);
 
-  // Returns whether Take would return anything. Changed and forgotten jobs and drains count only if
+  // Returns whether Take would return anything. Changed and forgotten jobs, drains and uses count only if
   // `may_change_records`.
   bool HasWork(bool may_change_records) const;
-  // Takes all data that wait, but changed and forgotten jobs and drains only if `may_change_records`. `find` returns a
-  // job's record, or null if the job is forgotten. Only one batch may be out at a time.
+  // Takes all data that wait, but changed and forgotten jobs, drains and uses only if `may_change_records`. `find`
+  // returns a job's record, or null if the job is forgotten. Only one batch may be out at a time.
   WriteBatch Take(bool may_change_records, const std::function<const JobRecord*(const std::string&)>& find,
                   absl::Time now);
   // Notes that the writer has finished the batch. If its changes of records could not be stored, they wait again.

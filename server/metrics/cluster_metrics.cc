@@ -61,7 +61,8 @@ void AddProgress(const v1::RankProgress& progress, const MetricLabels& labels, M
   }
   families.Gauge("hooke_group_epoch", "Passes over the data by all groups together, as the group counts them.",
                  progress.epoch(), labels);
-  // Before the first step the loss is not a number. Later, that is news.
+  // Before the first step the loss is NaN, which says nothing. A later NaN is reported, because training has then gone
+  // wrong.
   if (progress.step() > 0) {
     families.Gauge("hooke_group_loss", "Mean training loss of the group's last steps.", progress.loss(), labels);
   }

@@ -28,7 +28,7 @@ class AttachmentsTest : public ::testing::Test {
     return PlanShard(MakeAttachRequest(center, 0, std::max(first_incarnation, 1u))).value();
   }
 
-  // Attaches a start, which must be possible.
+  // Attaches a start of a group. The test fails if that is refused.
   AttachAnswer Attach(const Speaker& speaker, absl::Duration after = absl::ZeroDuration()) {
     return groups_.Attach(kNow + after, speaker, kLease).value().answer;
   }
@@ -93,7 +93,8 @@ TEST_F(AttachmentsTest, TheInitializerWrites) {
   EXPECT_EQ(Write({1, 0, 1}).code(), absl::StatusCode::kUnavailable);
 }
 
-// The end of a group is of one start, changes the snapshot once, and stops the job only if it says so.
+// A call of End is about one start of a group. A second call adds no change for the snapshot. The job stops only if
+// `stops` is set.
 TEST_F(AttachmentsTest, GroupsEnd) {
   Initialize();
   EXPECT_EQ(groups_.End({1, 0, 1}, false), absl::OkStatus());

@@ -61,7 +61,8 @@ TEST(Block, BeginsWithZeros) {
   EXPECT_EQ(copy.updates, 0u);
 }
 
-// Apply changes the values, writes the rule's answer and counts an update. Who is recorded is up to NoteApplied.
+// Apply changes the values, writes the rule's answer and counts an update. It does not record the group's exchange as
+// applied: NoteApplied does.
 TEST(Block, AppliesARule) {
   Block block = MakeBlock();
   std::vector<float> answer;

@@ -295,15 +295,15 @@ void DirectExchanges::ShutDownExpired(absl::Time now) {
   next_check_ = now + options_.message_timeout / kChecksPerTimeout;
 }
 
-// A turn that waited has got its refusal already. A peer that was silent learns when it connects again that its job has
-// ended.
+// An exchange that waited in a round has been refused already. A peer that was silent learns when it connects again
+// that its job or its generation has ended.
 void DirectExchanges::ShutDownDropped() {
   for (const auto& [number, session] : sessions_) {
     if (session->exchange().shard()->closed()) session->Shutdown();
   }
 }
 
-// A shard that gets an earlier deadline meanwhile has LookWithin called after that, so it is not missed.
+// If a shard gets an earlier deadline meanwhile, Serve calls LookWithin after that. So the deadline is not missed.
 void DirectExchanges::LookAtShards() {
   look_at_ = kNever;
   std::set<Shard*> shards;

@@ -154,7 +154,7 @@ TEST_F(DirectExchangesTest, Stop) {
   exchanges_->Stop();
 }
 
-// Many clients come and go at once. The center has gained the sum of each block's differences.
+// Many clients come and go at once. The shard counts one update for each block of each exchange.
 TEST_F(DirectExchangesTest, ManyConnections) {
   std::vector<std::thread> clients;
   for (uint32_t group = 0; group < 2; ++group) {
@@ -173,8 +173,8 @@ TEST_F(DirectExchangesTest, ManyConnections) {
   EXPECT_EQ(store_->Find(SenderOf("job-1")).value()->updates(), 2u * 40 * 3);
 }
 
-// A connection that was ended still waits for its round. A rank that begins another block on every new connection has a
-// few that wait, and no more.
+// If a rank connects again, the server ends its earlier connection, which still waits for its round. At most four
+// connections of a rank wait so; then the server refuses the next one.
 TEST_F(DirectExchangesTest, FewConnectionsOfARankWait) {
   TestCenter center;
   center.values = 64;

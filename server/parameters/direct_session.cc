@@ -51,7 +51,7 @@ DirectSession::Next DirectSession::GoOn(absl::FunctionRef<bool()> patient) {
       case Step::kPayload:
         next = ReceivePayload(waiting);
         break;
-      case Step::kApplied:  // Apply has set the next step.
+      case Step::kApplied:  // Never here: Apply has set kAnswer, or `next`.
       case Step::kAnswer:
         next = SendAnswer(waiting);
         ++answers;

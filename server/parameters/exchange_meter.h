@@ -29,8 +29,8 @@ struct ExchangeCounts {
   // and not the network.
   std::vector<uint64_t> answers;  // One more than kAnswerSecondsBounds.
   absl::Duration answer_time;     // Of all messages together.
-  // Blocks that a rule which answers with the center has applied alone, by their staleness: the updates of the block
-  // since the group received it.
+  // Changes of a block by one group alone, not in a round, under rules that answer with the center. They are counted by
+  // staleness: the updates of the block since the group received it.
   std::vector<uint64_t> staleness;  // One more than kStalenessBounds.
   uint64_t staleness_updates = 0;   // Of all blocks together.
   uint64_t rounds = 0;              // Blocks to which a round of several groups was applied.
@@ -51,7 +51,7 @@ class ExchangeMeter {
     uint64_t received_bytes = 0;
     uint64_t sent_bytes = 0;
   };
-  // Returns Now(), when it was answered.
+  // Counts a message that is answered now. Returns this time, as Now() does.
   absl::Time Answered(const Message& message);
   void Refused() { Add(refused_, 1); }
   void AppliedAlone(uint64_t staleness);

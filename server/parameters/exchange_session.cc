@@ -133,7 +133,7 @@ std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, a
     return GoOn();
   }
   begun_ = {header, {}, {}, answer, shard_->meter().Now()};
-  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return Ends(std::move(status));
+  if (absl::Status status = DecodeValues(header, payload); !status.ok()) return NoteMessageEnd(std::move(status));
   begun_.values = values_;
   begun_.answer = absl::MakeSpan(answer_);
   return GoOn();
@@ -141,7 +141,7 @@ std::optional<absl::Status> ExchangeSession::Begin(const ValuesHeader& header, a
 
 std::optional<absl::Status> ExchangeSession::Resume(absl::Status status) {
   begun_.waited += shard_->meter().Now() - turn_.queued;
-  if (!status.ok()) return Ends(std::move(status));
+  if (!status.ok()) return NoteMessageEnd(std::move(status));
   begun_.done += turn_.values.size();
   return GoOn();
 }
@@ -149,7 +149,7 @@ std::optional<absl::Status> ExchangeSession::Resume(absl::Status status) {
 // If a turn waits, another thread may go on with this session at once. So nothing here is touched after that.
 std::optional<absl::Status> ExchangeSession::GoOn() {
   std::optional<absl::Status> status = ApplyBlocks();
-  return status.has_value() ? Ends(*std::move(status)) : status;
+  return status.has_value() ? NoteMessageEnd(*std::move(status)) : status;
 }
 
 std::optional<absl::Status> ExchangeSession::ApplyBlocks() {
@@ -166,7 +166,7 @@ std::optional<absl::Status> ExchangeSession::ApplyBlocks() {
   return EncodeAnswer(begun_.header.first, begun_.encoded);
 }
 
-absl::Status ExchangeSession::Ends(absl::Status status) {
+absl::Status ExchangeSession::NoteMessageEnd(absl::Status status) {
   ExchangeMeter& meter = shard_->meter();
   if (!status.ok()) {
     meter.Refused();

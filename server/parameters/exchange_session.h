@@ -86,12 +86,12 @@ class ExchangeSession {
   std::optional<absl::Status> GoOn();
   std::optional<absl::Status> ApplyBlocks();
   // Tells the shard's meter and its list of exchanges the end of the message.
-  absl::Status Ends(absl::Status status);
+  absl::Status NoteMessageEnd(absl::Status status);
 
   ParameterStore* const store_;
   std::shared_ptr<Shard> shard_;  // Null before the opening.
   v1::Sender sender_;
-  Shard::Turn turn_;
+  Turn turn_;
   Begun begun_;
   // Scratch for the current message; members only to reuse their capacity.
   std::vector<float> values_;  // The decoded values.

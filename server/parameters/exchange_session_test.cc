@@ -271,7 +271,7 @@ TEST(CompressedSession, LengthsAreTheEncoders) {
   }
 }
 
-// A store with a center of 300 zeros of a compressed job, and a session that has been opened.
+// A store with a center of 300 zeros, of a compressed job.
 class CompressedSessionTest : public ::testing::TestWithParam<Compression> {
  protected:
   CompressedSessionTest() {

@@ -94,7 +94,8 @@ TEST(NextGeneration, RefusesOtherChanges) {
   }
 }
 
-// The momentum of bmuf follows the number of groups, from 0 for one group on. That of other rules stays.
+// A later generation may have another momentum under bmuf, whose default is 1 - 1/p for p groups. Under other rules the
+// momentum stays.
 TEST(NextGeneration, TakesTheMomentumOfBmuf) {
   for (const auto rule : {v1::AveragingSpec::BMUF, v1::AveragingSpec::SLOWMO}) {
     const ShardPlan center =

@@ -155,7 +155,8 @@ void GrpcExchanges::PostSeatless() {
   for (GrpcStream* stream : std::exchange(seatless_, {})) Post(*stream);
 }
 
-// Turns that begin later are watched, too: each calls this once its deadline is known to the shard.
+// GoOn calls this after each turn that waits. The shard knows the turn's deadline by then, so later turns are watched,
+// too.
 void GrpcExchanges::Watch(const std::shared_ptr<Shard>& shard) {
   absl::MutexLock lock(&mutex_);
   const absl::Duration until = shard->until_look();
@@ -216,7 +217,8 @@ void GrpcExchanges::LookAtShards() {
   }
 }
 
-// The stream of a closed shard keeps its memory. The peer learns that its job has ended when it connects again.
+// A stream keeps the memory of its closed shard, so it is cancelled. The peer learns when it connects again that its
+// job or its generation has ended.
 void GrpcExchanges::CancelDropped(std::vector<std::shared_ptr<Shard>>& used) {
   if (!std::exchange(dropped_, false)) return;
   for (auto watched = watched_.begin(); watched != watched_.end();) {

@@ -90,7 +90,7 @@ class GrpcExchanges {
   absl::Mutex mutex_;
   SteadyCondition changed_;  // Signals whatever makes Run go on.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;  // The store has dropped a shard.
+  bool dropped_ ABSL_GUARDED_BY(mutex_) = false;  // A shard was dropped since CancelDropped last ran.
   size_t streams_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t departures_ ABSL_GUARDED_BY(mutex_) = 0;  // How often a stream has left.
   std::map<GrpcStream*, std::weak_ptr<Shard>> opened_ ABSL_GUARDED_BY(mutex_);

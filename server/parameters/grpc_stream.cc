@@ -75,7 +75,7 @@ GrpcStream::Next GrpcStream::TakeMessage() {
   message_.Clear();
   if (!opening.ok()) return End(opening.status());
   if (!opening->has_value()) {
-    step_ = Step::kApplied;  // Set before the message begins, because another thread may go on at once.
+    step_ = Step::kApplied;  // Set before BeginTaken: if that waits, another thread may call GoOn at once.
     return Apply(exchange_.BeginTaken());
   }
   opening_ = **std::move(opening);

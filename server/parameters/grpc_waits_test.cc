@@ -138,7 +138,7 @@ TEST_F(GrpcWaitsTest, AStreamWhosePeerIsGoneEndsWithItsRound) {
   EXPECT_THAT(other->Receive(), Each(FloatNear(-1, 1e-4)));
 }
 
-// A stream more than the server takes is refused, and says how many these are.
+// If a server has all the streams that it takes, one more is refused. The error says how many it takes.
 TEST_F(GrpcWaitsTest, StreamsAreBounded) {
   GrpcExchanges::Options options;
   options.streams_max = 1;

@@ -1,7 +1,8 @@
 #ifndef HOOKE_SERVER_PARAMETERS_LOOK_SCHEDULE_H_
 #define HOOKE_SERVER_PARAMETERS_LOOK_SCHEDULE_H_
 
-// Knows when a shard must look at its blocks again, because a deadline of a turn that waits may have passed.
+// Knows when a shard must look at its blocks again, because the deadline of a waiting turn may have passed. A turn is
+// one exchange of a block (turn.h).
 //
 // It keeps the earliest time of all blocks, and not the time of each. A look at all blocks sets it anew: the look asks
 // for another one for each block at which a turn still waits.

@@ -78,8 +78,8 @@ TEST_F(ParameterStoreGenerationsTest, GoesOnWithMoreGroups) {
   EXPECT_EQ(Attach(Later(), 0, 9).status().code(), absl::StatusCode::kFailedPrecondition) << "the job has ended";
 }
 
-// After a restart of the server the groups go on from a snapshot of either generation. They have attached before, so
-// their calls are told to attach again.
+// After a restart of the server the groups go on from a snapshot of either generation. If it is of the earlier one,
+// calls of the later generation are told to attach again.
 TEST_F(ParameterStoreGenerationsTest, GoesOnFromASnapshotOfEitherGeneration) {
   for (const bool older : {false, true}) {
     TestCenter center;
@@ -181,9 +181,9 @@ TEST_F(ParameterStoreGenerationsTest, AStartThatComesAfterTheEndIsRefusedAfterAR
   EXPECT_EQ(Read("job-1").value(), Moved(1));
 }
 
-// The newest snapshot is damaged, and the one before it has the end of the earlier generation. No start of the later
-// one goes on before it has attached, and the server has moved its center into the later generation. That holds for the
-// very first start, too, whose number the snapshot has.
+// The newest snapshot is damaged, and the one before it says that the earlier generation has ended. No start of the
+// later generation may exchange before it has attached, which moves the center into that generation. This holds for the
+// very first start, too, although the snapshot has its number.
 TEST_F(ParameterStoreGenerationsTest, AStartOfTheNextGenerationAttachesToAnEndedOne) {
   MakeCenter({});
   Exchange("job-1", 16, 1);
@@ -205,7 +205,8 @@ TEST_F(ParameterStoreGenerationsTest, AStartOfTheNextGenerationAttachesToAnEnded
   EXPECT_EQ(Read("job-1").value(), Moved(2));
 }
 
-// Without a shard there is nothing to end. A shard that cannot be written is no answer: it could go back.
+// Without a shard there is nothing to end. If the shard cannot be written, EndGeneration returns an error: the server
+// could still go back to an older snapshot.
 TEST_F(ParameterStoreGenerationsTest, AnEndThatIsNotOnDiskIsNoAnswer) {
   EXPECT_TRUE(store_->EndGeneration("job-1", "key", 5)->empty());
   MakeCenter({});

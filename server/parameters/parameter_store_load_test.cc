@@ -181,8 +181,8 @@ TEST_F(ParameterStoreLoadTest, StartsWithoutReadingValues) {
   EXPECT_GT(storage_->bytes_read() - before, kJobs * kValueBytes);
 }
 
-// A running job's snapshot may have an intact header and damaged values. Loading it finds the damage and uses the
-// previous snapshot, as a start does.
+// A running job's snapshot may have an intact header and damaged values. The start does not read the values. Loading
+// them finds the damage, and uses the previous snapshot.
 TEST_F(ParameterStoreLoadTest, LoadsInTheBackground) {
   MakeCenter({});
   Exchange("job-1", 16, 1);

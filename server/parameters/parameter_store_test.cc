@@ -318,7 +318,8 @@ TEST_F(ParameterStoreTest, ManyThreads) {
   for (uint32_t job = 0; job < 3; ++job) EXPECT_EQ(Read(name(job)).value().size(), 10u);
 }
 
-// ListSnapshots returns each job's generations in ascending order. Files with other names are not taken for snapshots.
+// ListSnapshots returns the numbers of each job's snapshots in ascending order. Files with other names are not taken
+// for snapshots.
 TEST(ListSnapshots, KnowsItsFiles) {
   InMemoryStorage storage;
   for (const char* name :

@@ -39,7 +39,7 @@ int64_t MedianOf(std::vector<int64_t>& values) {
 int64_t Send(Shard& shard, uint32_t group, uint64_t sequence, bool records, const std::vector<float>& values,
              std::vector<float>& answer) {
   const absl::Time arrived = shard.meter().Now();
-  Shard::Turn turn;
+  Turn turn;
   turn.exchange = {{group, 0, 1}, sequence, 0};
   for (uint64_t done = 0; done < values.size(); done += kBlockValues) {
     turn.exchange.first = done;

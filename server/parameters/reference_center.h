@@ -37,8 +37,8 @@ struct ReferenceRule {
   uint64_t staleness_bound = 0;
 };
 
-// The length of every job that is tested against this reference. Schedules of tests are shorter, so no group makes its
-// last step.
+// The length of every job that is tested against this reference. Tests make fewer steps than that, so no group makes
+// its last one.
 constexpr uint32_t kReferenceEpochs = 100;
 constexpr uint64_t kReferenceStepsPerEpoch = 4;
 

@@ -10,7 +10,7 @@ RoundBook::RoundBook(const Options& options)
     : options_(options),
       roster_(options.groups),
       queues_(options.blocks, Queue(options.round)),
-      places_(options.blocks > 0 ? size_t{options.groups} * options.ranks : 0),
+      places_(options.blocks > 0 ? size_t{options.groups} * options.slices : 0),
       dismissed_(options.groups),
       begun_(options.groups),
       come_(options.groups) {
@@ -145,7 +145,7 @@ RoundBook::ClosedRound RoundBook::Close(uint64_t block, std::shared_ptr<const Pa
 std::vector<uint32_t> RoundBook::LiveGroups(const Queue& queue, absl::Span<const uint32_t> missing,
                                             const History& history) const {
   std::vector<bool> is_live(options_.groups);
-  uint64_t answered = history.updates;                     // The oldest center from which a member has trained.
+  uint64_t answered = history.updates;                     // The oldest version from which a member was trained.
   uint64_t before = std::numeric_limits<uint64_t>::max();  // The lowest PassBefore of a member that opens a pass.
   for (const Member& each : queue.members) {
     is_live[each.group] = true;

@@ -31,7 +31,7 @@ class RoundBook {
  public:
   struct Options {
     uint32_t groups = 1;
-    uint32_t ranks = 1;   // Ranks of each group that exchange.
+    uint32_t slices = 1;  // Ranks of each group that exchange: each has a slice.
     uint64_t blocks = 0;  // Blocks of the shard that have rounds; 0 under rules without rounds.
     RoundOptions round = {};
     bool drops_late = false;  // RuleTraits::drops_late.
@@ -139,7 +139,8 @@ class RoundBook {
   // True if the arrival is dropped because it is from too old a center. `place` belongs to the arrival's exchange; null
   // if the book has none for it.
   bool IsToBeDropped(const Arrival& arrival, const Place* place) const;
-  // True if the pass has had its round at the block, so that its other members have gone on.
+  // True if this pass (see the top of the file) or a later one has had a round at the block. Then a contribution of
+  // this pass waits for no other group there.
   static bool IsOver(const Pass& pass, const Queue& queue) { return queue.pass >= pass.number; }
   RoundDecision DecideFor(const Pass* pass, const Queue& queue, absl::Time now) const;
   // Returns how many groups of the pass are awaited. It counts them only after the roster has changed.
@@ -152,14 +153,16 @@ class RoundBook {
   // never come has trained nothing, so it is not live.
   std::vector<uint32_t> LiveGroups(const Queue& queue, absl::Span<const uint32_t> missing,
                                    const History& history) const;
-  // Returns the number of the pass of this rank's previous exchange; after a restart, of the last pass before it.
+  // Returns the number of the pass of this rank's previous exchange. If that has none, returns the number of the last
+  // pass before the group's incarnation began. If that is not known, after a restart of the server: of the last pass so
+  // far.
   uint64_t PassBefore(const Member& opener) const;
   // Opens a pass for the members whose exchange begins with this round's block. Null if there are none.
   std::shared_ptr<const Pass> OpenPass(const ClosedRound& round);
   // Puts the pass in front of Queue::passes.
   static void NotePass(const std::shared_ptr<const Pass>& pass, Queue& queue);
-  Place& PlaceOf(uint32_t group, uint32_t rank) { return places_[size_t{group} * options_.ranks + rank]; }
-  const Place& PlaceOf(uint32_t group, uint32_t rank) const { return places_[size_t{group} * options_.ranks + rank]; }
+  Place& PlaceOf(uint32_t group, uint32_t rank) { return places_[size_t{group} * options_.slices + rank]; }
+  const Place& PlaceOf(uint32_t group, uint32_t rank) const { return places_[size_t{group} * options_.slices + rank]; }
 
   const Options options_;
   Roster roster_;

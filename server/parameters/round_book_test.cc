@@ -86,8 +86,8 @@ class TestBook {
 };
 
 // Returns the book of a job of `groups` groups, all of which have attached.
-TestBook MakeBook(uint32_t groups, uint64_t blocks, uint32_t quorum = 0, bool drops_late = false, uint32_t ranks = 1) {
-  TestBook book({groups, ranks, blocks, {quorum, kGrace}, drops_late});
+TestBook MakeBook(uint32_t groups, uint64_t blocks, uint32_t quorum = 0, bool drops_late = false, uint32_t slices = 1) {
+  TestBook book({groups, slices, blocks, {quorum, kGrace}, drops_late});
   for (uint32_t group = 0; group < groups; ++group) book.Attach(group);
   return book;
 }
@@ -241,7 +241,7 @@ TEST(RoundBook, AnOvertakenExchangeWaitsForNobody) {
 // Two ranks of a group wait for the same dead group, at blocks of their own. For each of the two ranks, the dead group
 // is live in one exchange.
 TEST(RoundBook, ADeadGroupIsLiveOnceForEachRank) {
-  TestBook test = MakeBook(2, 2, /*quorum=*/0, /*drops_late=*/false, /*ranks=*/2);
+  TestBook test = MakeBook(2, 2, /*quorum=*/0, /*drops_late=*/false, /*slices=*/2);
   EXPECT_EQ(test.Arrive(0, 1, 0, 0).fate, Fate::kQueued);
   test.now += kGrace;
   EXPECT_EQ(test.Look(0).round.live, (Groups{0, 1}));

@@ -91,7 +91,7 @@ class Groups {
 
  private:
   struct Group {
-    Shard::Turn turn;
+    Turn turn;
     uint64_t block = 0;
     std::optional<absl::Status> outcome;  // Of the turn that has ended; nullopt: none has begun.
     std::vector<float> values;

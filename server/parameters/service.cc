@@ -234,9 +234,9 @@ grpc::Status ParameterService::ReadExchanges(grpc::ServerContext* context, const
   return grpc::Status::OK;
 }
 
-// Ends the sender's group, if the request says so. If the shard is not there, Save itself says what to do. If it is,
-// but does not know this start of the group, the server has gone back, which the group finds out after Save. A stop
-// must not be lost: the group attaches and tries again.
+// Ends the sender's group, if the request says so. If the shard is not there, Save itself says what to do. A shard that
+// does not know this start of the group comes from an older snapshot. Then OK is returned, and the group finds that out
+// after Save. But if the job is to stop, the error is returned: the group attaches and tries again.
 absl::Status ParameterService::NoteEnd(const v1::SaveRequest& request) const {
   const v1::Sender& sender = request.sender();
   if (!request.ends()) return absl::OkStatus();

@@ -27,8 +27,8 @@ class DirectSession;
 // Thread-safe.
 class SessionThreads {
  public:
-  // `serve` is called with a session that is ready, on one of the threads. It must not wait long. If there can be fewer
-  // than `threads` threads, those that could be started do. UNAVAILABLE: there can be none, or no descriptor.
+  // `serve` is called with a session that is ready, on one of the threads. It must not wait long. If only some of the
+  // `threads` threads can be started, these serve all sessions. UNAVAILABLE: there can be none, or no descriptor.
   static absl::StatusOr<std::unique_ptr<SessionThreads>> Start(size_t threads,
                                                                std::function<void(DirectSession&)> serve);
   // Calls Stop.

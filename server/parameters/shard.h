@@ -51,8 +51,8 @@ class Shard {
   // Makes the shard with which the center of `before` goes on in a later generation of the job, by the plan of
   // NextGeneration. It takes the values, the rule's state and the counts of updates of each block, and whether the
   // center is initialized and the job is to stop. A state of another size, which only bmuf's momentum may need, begins
-  // with zeros. It counts exchanges on. What belongs to groups begins anew. The
-  // blocks' memory is handed over, so at no time are there two copies. `before` is closed: its turns end with
+  // with zeros. The new shard's counts of exchanges go on from those of `before`. What belongs to groups begins anew.
+  // The blocks' memory is handed over, so at no time are there two copies. `before` is closed: its turns end with
   // GenerationOver, and its blocks are gone. RESOURCE_EXHAUSTED: as for Create; `before` is as it was.
   static absl::StatusOr<std::unique_ptr<Shard>> Succeed(ShardPlan plan, Shard& before);
 
@@ -111,8 +111,6 @@ class Shard {
   // Checks that the speaker's incarnation is the last one that attached, as Attachments::Check does.
   absl::Status CheckSpeaker(const Speaker& speaker) const { return parts_.attachments.Check(speaker); }
 
-  using Exchange = BlockExchange;
-  using Turn = hooke::Turn;
   // Applies the rule to one block and writes the answer. A repeat of an exchange is answered but not applied again.
   // With rounds, or a bound on staleness, the turn may have to wait for other groups. It waits for a dead group no
   // longer than the grace window. Returns the turn's status, or nullopt if it waits. While it waits, the turn and its
@@ -139,12 +137,12 @@ class Shard {
   void LookAgain();
 
   // Does the same as Begin, and blocks the calling thread until the turn has ended. It needs no calls of LookAgain.
-  absl::Status ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
+  absl::Status ApplyBlock(const BlockExchange& exchange, absl::Span<const float> values, absl::Span<float> answer);
 
   // Writes one block of the center as it was after step `sequence` of the job's only group, which goes on from there in
   // a new incarnation. Only for shards that MayRewind. FAILED_PRECONDITION: this incarnation has exchanged the block
   // already, and a late message must not undo that exchange. Other errors are those of ApplyBlock.
-  absl::Status Rewind(const Exchange& to, absl::Span<const float> values);
+  absl::Status Rewind(const BlockExchange& to, absl::Span<const float> values);
   // Returns whether the job has one group, and its rule keeps no state on the servers.
   bool MayRewind() const { return plan().job.groups() == 1 && plan().rule.traits.state_values == 0; }
 
@@ -163,8 +161,8 @@ class Shard {
   const std::shared_ptr<ServedExchanges>& served() const { return served_; }
 
   using BlockCopy = hooke::BlockCopy;
-  // Returns a consistent copy of one block. `block` < blocks(). After Succeed the copy has no values, which a block of
-  // a center always has.
+  // Returns a consistent copy of one block. `block` < blocks(). The copy has no values if Succeed has handed this
+  // shard's blocks to another shard. Otherwise it has some.
   BlockCopy CopyBlock(uint64_t block) const;
   // The part of the shard's state that concerns groups and goes into a snapshot.
   using Groups = AttachedGroups;

@@ -149,7 +149,7 @@ class Schedule {
     const Range range = shard_->BlockRange(block);
     std::vector<float> answer(range.size());
     const auto values = absl::MakeConstSpan(group.sent).subspan(range.begin, range.size());
-    const Shard::Exchange id = {group.speaker, group.sequence, range.begin};
+    const BlockExchange id = {group.speaker, group.sequence, range.begin};
     ASSERT_EQ(shard_->ApplyBlock(id, values, absl::MakeSpan(answer)), absl::OkStatus());
     if (group.counted[block] == group.sequence) {
       ++repeats;

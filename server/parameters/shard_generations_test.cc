@@ -77,7 +77,7 @@ struct TestTurn {
 
   std::vector<float> values;
   std::vector<float> answer;
-  Shard::Turn turn;
+  Turn turn;
   std::optional<absl::Status> outcome;
 };
 
@@ -167,8 +167,8 @@ class SteppedCenter {
   int exchanges_ = 0;  // In this generation.
 };
 
-// Values, momentum, moments and the learning rate go on as in a center whose groups never changed. The weight of a
-// generation's first contributions counts from its first step.
+// Values, momentum, moments and the learning rate go on as in a center whose groups never changed. A group's first
+// contribution in a generation counts the steps since the first step of that generation.
 TEST(ShardGenerations, GoOnLikeTheReference) {
   constexpr ReferenceMixing kMean = ReferenceMixing::kMeanOfGradients;
   constexpr ReferenceMixing kDistances = ReferenceMixing::kMeanOfDistances;
@@ -235,7 +235,8 @@ v1::AttachRequest RoundsRequest(const Generation& generation,
   return request;
 }
 
-// A start of the earlier generation may do nothing, whatever its group. The shard that it may still hold says the same.
+// All calls of a start of the earlier generation are refused, whatever its group. The earlier generation's shard, which
+// a caller may still hold, refuses them with the same text.
 TEST(ShardGenerations, EarlierStartsAreRefused) {
   std::unique_ptr<Shard> shard = MakeTestShard(RoundsRequest({3}), std::vector<float>(4), 3);
   const std::unique_ptr<Shard> next =
@@ -286,8 +287,8 @@ TEST(ShardGenerations, AStateOfAnotherSizeBeginsWithZeros) {
   EXPECT_EQ(TestTurn(*shard, {0, 0, 9}, 3, 0, std::vector<float>(4, 1)).outcome, absl::OkStatus());
 }
 
-// Before the next generation's plan is known, the groups of this one are out already. What counts is the sequence that
-// all blocks have.
+// EndGeneration refuses all starts below its argument, even before the next generation's plan is known. For each group
+// it returns the lowest sequence, over all blocks, of the group's last exchange.
 TEST(ShardGenerations, AnEndedGenerationTakesNothingMore) {
   v1::AttachRequest request = RoundsRequest({3}, v1::AveragingSpec::ASYNC);
   request.mutable_layout()->mutable_parameters(0)->set_shape(0, 8);
@@ -328,7 +329,8 @@ TEST(ShardGenerations, AnEndedGenerationTakesNothingMore) {
   EXPECT_EQ(TestTurn(*shard, {1, 0, 6}, 17, 0, ones).outcome, absl::OkStatus());
 }
 
-// A shard whose initial values have not all come knows no exchange. It may be one that was lost, and is made again.
+// EndGeneration returns no steps for a shard whose initial values have not all come. Such a shard may replace one that
+// was lost, so it cannot say how far the groups came.
 TEST(ShardGenerations, ACenterWithoutValuesHasNoSay) {
   auto shard = Shard::Create(PlanShard(RoundsRequest({2}), 4).value()).value();
   ASSERT_EQ(shard->Attach(kNow, {1, 0, 1}, kLease)->answer, AttachAnswer::kInitialize);
@@ -360,7 +362,7 @@ TEST(ShardGenerations, TheFirstRoundAwaitsAllGroups) {
   TestTurn first(*shard, {0, 0, 5}, 41, 0, std::vector<float>(4, 1));
   EXPECT_FALSE(first.outcome.has_value());
   ASSERT_TRUE(shard->Attach(kNow, {1, 0, 6}, kLease).ok());
-  // Three steps of this group weigh as much as three of one step: (1 + 3 x 5) / 4.
+  // A contribution of three steps weighs three times as much as one of one step: (1 + 3 x 5) / 4.
   TestTurn second(*shard, {1, 0, 6}, 43, 0, std::vector<float>(4, 5));
   EXPECT_EQ(first.outcome, absl::OkStatus());
   EXPECT_EQ(second.outcome, absl::OkStatus());

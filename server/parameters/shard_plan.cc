@@ -40,9 +40,9 @@ constexpr size_t kMaxKeyBytes = 255;
 constexpr double kAppliedBytes = 24;  // For each block and group: its elements of Block::applied and Block::seen.
 constexpr double kWindowBytes = 64;   // For each rank: its AnswerWindow without the answers.
 constexpr double kGroupBytes = 256;   // For each group: everything else that a shard keeps for it.
-// Memory under rules with rounds. kSeatBytes is per rank: its RoundBook::Place and its queued contribution. kLiveBytes
-// is per rank and group: the group's numbers in `groups` and `live` of the rank's RoundBook::Pass.
-constexpr double kSeatBytes = 240;
+// Memory under rules with rounds. kRoundSliceBytes is per rank: its RoundBook::Place and its queued contribution.
+// kLiveBytes is per rank and group: the group's numbers in `groups` and `live` of the rank's RoundBook::Pass.
+constexpr double kRoundSliceBytes = 240;
 constexpr double kLiveBytes = 8;
 
 absl::Status CheckGroupSamples(const v1::JobSpecForShard& job) {
@@ -127,13 +127,13 @@ double ExchangeBytes(const ShardPlan& plan, uint32_t window_blocks) {
 double MemoryBytes(const ShardPlan& plan) {
   const double groups = plan.job.groups();
   const double blocks = static_cast<double>(plan.blocks.size());
-  const double all_seats = groups * plan.slices();
+  const double all_slices = groups * plan.slices();
   // How many blocks may be copied at the same time while they change.
-  const double watched = std::min(all_seats, blocks);
+  const double watched = std::min(all_slices, blocks);
   const double held = (blocks + watched) * BlockBytes(plan) * (1 + plan.rule.traits.state_values) +
                       blocks * (groups * kAppliedBytes + kBlockObjectBytes);
-  const double seats = plan.rule.traits.in_rounds ? all_seats : 0;
-  const double known = groups * kGroupBytes + seats * (kSeatBytes + groups * kLiveBytes) +
+  const double round_slices = plan.rule.traits.in_rounds ? all_slices : 0;
+  const double known = groups * kGroupBytes + round_slices * (kRoundSliceBytes + groups * kLiveBytes) +
                        static_cast<double>(plan.layout.SpaceUsedLong() + plan.job.SpaceUsedLong());
   return held + known + ExchangeBytes(plan, plan.window_blocks);
 }
@@ -160,7 +160,7 @@ std::string CompressionText(const v1::JobSpecForShard& job) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "COMPRESSION_"));
 }
 
-// Example: "100 steps". Groups whose length is not known have all but endless epochs.
+// Example: "100 steps". If the length of the training is not known, steps_per_epoch is the largest uint64.
 std::string LengthText(const v1::JobSpecForShard& job) {
   if (job.steps_total() > 0) return absl::StrCat("up to step ", job.steps_total());
   if (job.steps_per_epoch() == std::numeric_limits<uint64_t>::max()) return "an unknown number of steps";
@@ -168,7 +168,8 @@ std::string LengthText(const v1::JobSpecForShard& job) {
   return absl::StrCat(job.epochs(), " epochs of ", job.steps_per_epoch(), " steps");
 }
 
-// Compares the lengths of the groups' training. A program may get its own wrong, so the text says what to mend there.
+// Compares how long the groups train. A user's program may pass a wrong length, so the text says what to change in the
+// program.
 absl::Status CompareLengths(const v1::JobSpecForShard& center, const v1::JobSpecForShard& group) {
   const bool same = center.epochs() == group.epochs() && center.steps_per_epoch() == group.steps_per_epoch() &&
                     center.steps_total() == group.steps_total();

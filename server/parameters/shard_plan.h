@@ -70,7 +70,7 @@ struct ShardPlan {
   bool turns_may_wait() const { return rule.traits.in_rounds || rule.traits.staleness_bound > 0; }
   // Returns whether a group makes no step after step `step`. False for all steps if the rule does not step the center.
   bool IsLastStep(uint64_t step) const;
-  // Returns the number of passes over the data that the groups had done before step `step`; >= 1.
+  // Returns the number of passes over the data that the groups had done before step `step`, which is >= 1.
   double EpochBefore(uint64_t step) const;
 };
 

@@ -231,7 +231,7 @@ class Rounds {
   void Send(uint32_t group, const std::vector<float>& values, int times, std::vector<float>& answer) const {
     const absl::Time begin = absl::Now();
     answer.assign(values.size(), 0);
-    const Shard::Exchange id = {{group, 0, incarnations_[group]}, seats_[group].sequence, 0};
+    const BlockExchange id = {{group, 0, incarnations_[group]}, seats_[group].sequence, 0};
     for (; times > 0; --times) EXPECT_EQ(shard_->ApplyBlock(id, values, absl::MakeSpan(answer)), absl::OkStatus());
     EXPECT_LT(absl::Now() - begin, kAtOnce) << "group " << group << " has waited";
   }
@@ -300,7 +300,7 @@ class Interleaved {
     const auto values = absl::MakeConstSpan(own.values).subspan(range.begin, range.size());
     std::vector<float> answer(range.size());
     for (int times = random_() % 3 == 0 ? 2 : 1; times > 0; --times) {
-      const Shard::Exchange id = {{group, 0, 1}, own.sequence, range.begin};
+      const BlockExchange id = {{group, 0, 1}, own.sequence, range.begin};
       ASSERT_EQ(shard_->ApplyBlock(id, values, absl::MakeSpan(answer)), absl::OkStatus());
       ASSERT_NO_FATAL_FAILURE(ExpectNear(answer, blocks_[own.block].values()));
     }

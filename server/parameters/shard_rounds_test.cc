@@ -238,7 +238,7 @@ TEST(ShardRounds, AreExact) {
             const auto sent = absl::MakeConstSpan(plans[group].sent[exchange]).subspan(range.begin, range.size());
             std::vector<float> answer(range.size());
             for (int times = plans[group].repeats[exchange] ? 2 : 1; times > 0; --times) {
-              const Shard::Exchange id = {{group, 0, 1}, plans[group].sequences[exchange], range.begin};
+              const BlockExchange id = {{group, 0, 1}, plans[group].sequences[exchange], range.begin};
               const absl::Status status = shard->ApplyBlock(id, sent, absl::MakeSpan(answer));
               EXPECT_TRUE(status.ok()) << status;
             }

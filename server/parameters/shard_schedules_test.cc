@@ -72,7 +72,7 @@ v1::AttachRequest Request(const ReferenceRule& rule, uint32_t groups) {
 
 // The state of a group at one block.
 struct GroupBlock {
-  uint64_t applied = 0;  // The group's steps in its last exchange of the block.
+  uint64_t applied = 0;  // How many steps the group had done at its last exchange of the block.
   bool begun = false;    // This incarnation of the group has exchanged the block.
   uint64_t seen = 0;     // The center's updates at the group's last answer.
 };
@@ -277,7 +277,7 @@ class Schedule {
     const Range range = shard_->BlockRange(block);
     answer.assign(range.size(), 0);
     const auto values = absl::MakeConstSpan(group.sent).subspan(range.begin, range.size());
-    const Shard::Exchange id = {group.speaker, group.sequence, range.begin};
+    const BlockExchange id = {group.speaker, group.sequence, range.begin};
     const absl::Time begin = absl::Now();
     ASSERT_EQ(shard_->ApplyBlock(id, values, absl::MakeSpan(answer)), absl::OkStatus());
     ASSERT_LT(absl::Now() - begin, kAtOnce) << "somebody was waited for, block " << block;
@@ -294,7 +294,7 @@ class Schedule {
     const Range range = shard_->BlockRange(block);
     const std::vector<float> values(range.size(), 1);
     std::vector<float> answer(range.size());
-    Shard::Exchange id = {group.speaker, group.blocks[block].applied, range.begin};
+    BlockExchange id = {group.speaker, group.blocks[block].applied, range.begin};
     if (group.blocks[block].begun && id.sequence > 1) {
       ++refused;
       --id.sequence;

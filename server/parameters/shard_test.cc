@@ -202,7 +202,7 @@ TEST(Shard, RefusesWrongBlocks) {
   std::vector<float> nan = Ramp(16, 4);
   nan[2] = std::numeric_limits<float>::quiet_NaN();
   struct Case {
-    Shard::Exchange exchange;
+    BlockExchange exchange;
     std::vector<float> values;
     std::string message;
   };

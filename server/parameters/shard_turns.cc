@@ -65,7 +65,8 @@ std::optional<absl::Status> Shard::ApplyTurn(Turn& turn, TurnEnds& ends) {
   return in_rounds ? rounds_.Apply(turn, at, ends) : singles_.Apply(turn, at, ends);
 }
 
-// A rank sends its last block last, so only that block is checked.
+// Checks whether the group has made its last step at all blocks. Only the turn of a rank's last block does so, because
+// a rank sends that block last.
 bool Shard::LeaveAtEnd(const Turn& turn) {
   const Range own = Intersect(plan().SliceOf(turn.exchange.speaker.rank), plan().blocks);
   if (plan().blocks.begin + turn.block + 1 != own.end || !plan().IsLastStep(LastSequence(turn.group()))) return false;
@@ -74,7 +75,7 @@ bool Shard::LeaveAtEnd(const Turn& turn) {
   return true;
 }
 
-absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
+absl::Status Shard::Rewind(const BlockExchange& to, absl::Span<const float> values) {
   const Speaker& speaker = to.speaker;
   if (absl::Status status = parts_.attachments.CheckOpen(speaker); !status.ok()) return status;
   absl::StatusOr<uint64_t> index = plan().FindBlock(to.first, values.size());
@@ -93,7 +94,8 @@ absl::Status Shard::Rewind(const Exchange& to, absl::Span<const float> values) {
   return status;
 }
 
-absl::Status Shard::ApplyBlock(const Exchange& exchange, absl::Span<const float> values, absl::Span<float> answer) {
+absl::Status Shard::ApplyBlock(const BlockExchange& exchange, absl::Span<const float> values,
+                               absl::Span<float> answer) {
   Turn turn;
   turn.exchange = exchange;
   turn.values = values;

@@ -52,7 +52,7 @@ class Turns {
  private:
   struct Entry {
     std::vector<float> values = std::vector<float>(4, 1), answer = std::vector<float>(4);
-    Shard::Turn turn;
+    Turn turn;
     std::optional<absl::Status> outcome;
     std::function<void()> then;
   };
@@ -76,12 +76,13 @@ TEST(ShardTurns, AThousandWaitWithoutAThread) {
     ASSERT_NEAR(turns.answer(group), -kRoundsRate, 1e-4);
   }
   EXPECT_EQ(shard->updates(), 1u);
-  shard->LookAgain();  // Until then the time of the round that has ended may be told.
+  // Before LookAgain, until_look may still give the deadline of the round that has ended.
+  shard->LookAgain();
   EXPECT_EQ(shard->until_look(), absl::InfiniteDuration());
 }
 
-// A turn ends at its deadline and not before: at the grace window's end, or when its round has no quorum for 10 s more.
-// until_look tells when to look again.
+// A turn ends at its deadline and not before. That is the end of the grace window or, if the round has no quorum then,
+// 10 s later. until_look tells when to look again.
 TEST(ShardTurns, DeadlinesAreInTheShardsTime) {
   struct Case {
     v1::AveragingSpec::Rule rule;
@@ -173,8 +174,8 @@ TEST(ShardTurns, AnExchangeThatComesAgainCountsOnce) {
   EXPECT_EQ(shard->updates(), 1u);
 }
 
-// A continuation may begin the group's next turn. That may close the next round, whose continuations begin the one
-// after it.
+// A turn is one exchange of a block by a group. The callback of a turn that waited may begin the group's next turn.
+// That turn may close the next round, whose callbacks then begin the turns of the round after that.
 TEST(ShardTurns, AContinuationBeginsTheNextTurn) {
   constexpr uint64_t kRounds = 9;  // Before the last step.
   const auto shard = MakeRoundsShard(MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2));

@@ -54,8 +54,8 @@ TEST(ShardWaits, NoStepWithoutAQuorum) {
   EXPECT_EQ(shard->CopyBlock(0).applied[0], ExchangeId{});
 }
 
-// A group that stops early is not needed for the quorum any more, and not by a round that waits for it already. It also
-// attaches after its end, to see whether that is saved. A later start of it is awaited again.
+// A group that stops early is not needed for the quorum any more, even in a round that already waits for it. It may
+// attach once more to see whether its end is saved. A later start of the group is awaited again.
 TEST(ShardWaits, NobodyWaitsForAGroupThatStoppedEarly) {
   v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::SYNC, 2);
   request.mutable_job()->set_quorum(2);
@@ -262,7 +262,7 @@ TEST(ShardWaits, AnArrivalWakesNobodyInVain) {
 }
 
 // A shard restored from its snapshot awaits the groups that had attached, although they do not attach again. The first
-// group that comes does not make a round of its own.
+// group that comes waits for the others through the grace window before its round closes.
 TEST(ShardWaits, AfterARestartGroupsWaitForEachOther) {
   v1::AttachRequest request = MakeRoundsRequest(v1::AveragingSpec::AVERAGE, 2);
   constexpr absl::Duration kGrace = absl::Milliseconds(300);

@@ -20,7 +20,7 @@ namespace hooke {
 // Thread-safe.
 class TaskThreads {
  public:
-  // If there can be fewer than `threads` threads, those that could be started do. UNAVAILABLE: there can be none.
+  // Starts `threads` threads, or as many as the system allows. UNAVAILABLE: it allows none.
   static absl::StatusOr<std::unique_ptr<TaskThreads>> Start(size_t threads);
   // Calls Stop.
   ~TaskThreads();

@@ -19,7 +19,8 @@ void TestClock::Wait(SteadyCondition& changed, absl::Mutex& mutex, absl::Time de
     own = waiting_.insert(waiting_.end(), {&changed, &mutex, deadline});
   }
   changed.WaitUntil(mutex, absl::InfiniteFuture());
-  // The caller may destroy both after this call, so Advance must have done with them. It needs `mutex` for that.
+  // The caller may destroy `changed` and `mutex` after this call, so wait until no Advance uses them any more. Advance
+  // locks `mutex`, so release it meanwhile.
   mutex.Unlock();
   {
     absl::MutexLock lock(&mutex_);

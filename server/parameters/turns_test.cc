@@ -212,7 +212,7 @@ TEST_F(BoundedTurnsTest, WaitsForASlowerGroup) {
   EXPECT_THAT(waiting(), SizeIs(0));
 }
 
-// After the grace window the slower group is not waited for any more, here and later.
+// After the grace window neither this turn nor a later one waits for the slower group.
 TEST_F(BoundedTurnsTest, StopsWaitingForASilentGroup) {
   Sent& ahead = MakeTurn(0, 3, 1);
   EXPECT_EQ(Apply(ahead), std::nullopt);

@@ -15,7 +15,7 @@
 //   history/NUMBER/...       see server/history/history_records.h
 //
 // NUMBER is JobRecord.number with 20 digits, and INDEX is GroupRecord.group with 10. So the order of the keys is that
-// of the numbers. What a group does often changes only its own record. Keys that are not in this table are ignored.
+// of the numbers. A group's frequent changes rewrite only the group's own record. Keys not in this table are ignored.
 
 #include <cstdint>
 #include <string>

@@ -58,7 +58,8 @@ TEST(JobRecordsTest, KeepsEveryField) {
   ASSERT_TRUE(state.ParseFromString(records[kState]));
   ASSERT_TRUE(servers.ParseFromString(records[absl::StrCat(kPrefix, "servers")]));
   ASSERT_TRUE(group.ParseFromString(records[kGroup1]));
-  group.set_evaluated(true);  // Only the evaluating group has it, which FullJob's third group shows.
+  // Only an evaluating group has this field set. FullJob's third group is one: the last line of this test covers it.
+  group.set_evaluated(true);
   group.mutable_parts(0)->set_first_rank(1);
   ExpectEachFieldSet(submission);
   ExpectEachFieldSet(state);

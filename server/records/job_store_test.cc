@@ -39,8 +39,8 @@ TEST_F(JobStoreTest, KeepsJobsAndTraces) {
   EXPECT_EQ(stored.forgotten[1].job_key, "k8");
 }
 
-// The store has the last drain of each worker, and none that was taken back. A drain without a worker of its key, or of
-// an unknown kind, is damage.
+// The store has the last drain of each worker, and none that was taken back. A record is damaged if it names another
+// worker than its key, or has a kind of drain that is never stored.
 TEST_F(JobStoreTest, KeepsDrains) {
   ASSERT_TRUE(Open()->Write({}, {}, {{"w", v1::DRAIN_FINISH}, {"w1", v1::DRAIN_FINISH}}).ok());
   ASSERT_TRUE(Open()->Write({}, {}, {{"w1", v1::DRAIN_NOW}, {"w2", v1::DRAIN_NOW}}).ok());

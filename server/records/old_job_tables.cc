@@ -58,7 +58,8 @@ absl::Status ReadJobs(SqliteDatabase& database, Jobs& jobs) {
                     });
 }
 
-// Gives each group one part, on its first worker. ReadParts replaces that part for groups on several workers.
+// Gives each group that has a worker one part, on that worker. ReadParts replaces the part for groups on several
+// workers.
 absl::Status ReadGroups(SqliteDatabase& database, Jobs& jobs) {
   return ForEachRow(
       database,

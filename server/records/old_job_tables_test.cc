@@ -137,7 +137,7 @@ JobRecord JobOf(int format, uint64_t number) {
   for (JobServer& server : job.servers) server.id = format >= 2 ? server.id : "";
   if (format < 3) job.groups[1].parts = {{"w1", 0, 2, "", uint64_t{1} << 41}};
   job.groups[0].parts.clear();
-  // The old formats knew no generations, and not what took how long.
+  // The old formats stored no generations, and not how long the parts of a submission and of a start took.
   job.generations = {};
   job.preparing_us = job.upload_us = 0;
   for (GroupRecord& group : job.groups) {

@@ -5,6 +5,14 @@
 
 namespace hooke {
 
+v1::GroupId IdOf(const GroupKey& key) {
+  v1::GroupId id;
+  id.set_job_id(key.job_id);
+  id.set_group(key.group);
+  id.set_incarnation(key.incarnation);
+  return id;
+}
+
 std::string PlaceText(const GroupRecord& group) {
   if (group.parts.empty()) return "no worker";
   if (group.parts.size() == 1) return absl::StrCat("worker ", group.parts[0].worker);

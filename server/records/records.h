@@ -34,6 +34,7 @@ struct GroupKey {
 };
 
 inline GroupKey KeyOf(const v1::GroupId& id) { return {id.job_id(), id.group(), id.incarnation()}; }
+v1::GroupId IdOf(const GroupKey& key);
 
 // Returns the number after the last '-' of a job's id; 0 if there is none that a coordinator would have given.
 inline uint64_t JobNumberOf(absl::string_view job_id) {
@@ -163,7 +164,8 @@ struct ForgottenJob {
   static constexpr size_t kKeptMax = 50000;
 };
 
-// A worker that gets no groups. It holds until a user takes it back, also after a restart of the coordinator.
+// The drain of a worker: the worker gets no groups. The drain holds until a user takes it back, also after a restart of
+// the coordinator.
 struct WorkerDrain {
   std::string worker;
   v1::Drain drain = v1::DRAIN_NONE;  // NONE: the worker gets groups again, and its record is removed.

@@ -31,9 +31,9 @@ struct Avoidance {
   std::string reason;  // "groups died there 3 times within 2m4s, the last one group 0 of fashion-3: ...".
 };
 
-// Decides from the worker's deaths, the oldest first. The worker is avoided if at least `deaths_min` were `within` that
-// time of the last one, unless each was another group of one and the same job: then that job is to blame. nullopt: the
-// worker is not avoided.
+// Decides from the worker's deaths, the oldest first. The worker is avoided if at least `deaths_min` deaths fall into
+// the time `within` that ends with the last one. Exception: if each of these is the death of another group of one job,
+// that job is to blame. nullopt: the worker is not avoided.
 std::optional<Avoidance> Avoid(const std::deque<Death>& deaths, absl::Duration now, const AvoidOptions& options);
 
 // Adds a death. No more of them are kept than Avoid may need.

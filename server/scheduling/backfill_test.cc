@@ -187,7 +187,7 @@ class Oracle {
 };
 
 // A group that starts although others wait ahead of it delays none of them, in any future. Most of the groups that
-// could start so do. Without estimates, fewer could.
+// could overtake in this way do so. Without estimates fewer groups overtake.
 TEST(BackfillTest, DelaysNoGroupAhead) {
   std::mt19937 random(1);
   int overtake = 0, missed = 0, without_estimates = 0;

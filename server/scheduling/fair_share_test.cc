@@ -77,8 +77,8 @@ TEST(FairShareTest, EqualsTheObviousOrder) {
   }
 }
 
-// In virtual time, on a cluster of 12 slots: one owner has always ten times as many jobs as the other two, and all get
-// a third of the cluster. By the order of submission it would get most of it.
+// In virtual time, on a cluster of 12 slots: one owner always has ten times as many waiting jobs as each of the other
+// two. Yet each owner gets a third of the cluster.
 TEST(FairShareTest, EachOwnerGetsItsShare) {
   const absl::Duration half_life = absl::Hours(2);
   const std::vector<std::string> owners = {"a", "b", "c"};

@@ -20,7 +20,7 @@ struct ResizeOptions {
   absl::Duration after = absl::Seconds(30);
   // After a change no other one begins within this time.
   absl::Duration pause = absl::Seconds(60);
-  // A job begins with fewer groups than it asks for once some have lacked room for this long.
+  // A job whose groups have min and max begins with fewer groups once some have lacked room for this long.
   absl::Duration begin_after = absl::Seconds(5);
 };
 
@@ -54,9 +54,9 @@ struct JobSeen {
 
 // The coordinator keeps this of each kind from one placement to the next.
 struct KindWatch {
-  // Unset: there is no room for more groups.
+  // Unset: there is no room for more groups, some lack room, or the job is not steady.
   std::optional<absl::Duration> room_since;
-  // Unset: no group lacks room.
+  // Unset: no group lacks room, or no group of the job runs or starts.
   std::optional<absl::Duration> lack_since;
   // The fewest further groups for which there was room since `room_since`.
   uint32_t least_room = 0;

@@ -49,15 +49,16 @@ std::vector<PlacedPart> Spread(uint32_t ranks, const WorkerSet& workers) {
 // The needs: ranks, GPUs of each, site, whether the group is a command, and the job if some workers are only for it.
 using Needs = std::tuple<uint32_t, uint32_t, std::string, bool, std::string>;
 
-// The workers that waiting groups of the same needs keep. A full cluster with estimates has tens of thousands of rooms
-// and waiting groups. So a room is looked at only while more groups can still keep it in a way that matters, and it
-// becomes IsKeptWhole after a few.
+// The workers from which waiting groups of the same needs keep later groups away. A full cluster with estimates has
+// tens of thousands of rooms and waiting groups. So a room is not looked at any more once it is IsKeptWhole. This takes
+// only a few groups.
 class KeptRooms {
  public:
   // Keeps later groups off the workers for which this one waits. Returns those workers that nobody kept before. All
   // calls have groups of the same needs.
   std::vector<Room*> Keep(const WaitingGroup& group, const Rooms& rooms, absl::Duration now);
-  // If nobody knows when the last group starts, the workers that are large enough are kept already, for good.
+  // Returns whether Keep must be called for the next group. It need not be if no latest start is known for the last
+  // group: then all workers that are large enough are kept already.
   bool keeps_more() const { return !begun_ || latest_ != absl::InfiniteDuration(); }
 
  private:
@@ -83,7 +84,7 @@ struct Refusal {
   size_t placed = 0;   // Number of groups that were placed before `reason` was made.
 };
 
-// Places groups, one after another. The rooms have their own counts back when it ends.
+// Places groups, one after another. Its destructor gives the rooms their free slots back, and ends what groups keep.
 class Placer {
  public:
   Placer(Rooms& rooms, Instant now);
@@ -304,7 +305,8 @@ Refusal& Placer::RefusalFor(const WaitingGroup& group) {
 
 // Says why the group waits, and keeps workers for it.
 std::string Placer::Refuse(const WaitingGroup& group, Refusal& refusal) {
-  // The reasons of the first two differ: before the second one there is a first one.
+  // The first refused group keeps workers, so the second one may have another reason. The next ones have the second
+  // one's reason, unless a group was placed meanwhile.
   if (refusal.refused < 2 || refusal.placed != placed_) refusal.reason = WhyItWaits(group, rooms_, now_);
   if (refusal.kept.keeps_more()) Close(refusal.kept.Keep(group, rooms_, now_.steady));
   ++refusal.refused;

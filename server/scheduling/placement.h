@@ -65,8 +65,9 @@ struct Quota {
 };
 using Quotas = std::map<std::string, Quota>;  // By owner. Others have no limit.
 
-// Returns why the group must not start because of its owner's quota. Empty: it may. `closed` has the owners of whom a
-// group ahead waits for that reason, and gets this one's owner, unless the group alone is larger than the quota.
+// Returns why the group must not start because of its owner's quota. Empty: it may. `closed` has the owners of groups
+// ahead that wait for that reason. If this group must wait, its owner is added, unless the group alone is larger than
+// the quota.
 std::string OverQuota(const WaitingGroup& group, const Quotas& quotas, std::set<std::string>& closed);
 
 struct PlacedPart {
@@ -102,8 +103,8 @@ class Rooms;  // server/scheduling/room.h
 // as is known, and small groups cannot overtake a large one forever. A group for which one worker is large enough keeps
 // nobody off several workers that would have room for it together sooner.
 //
-// A group that would take more slots than its owner has left waits, and keeps nobody off any worker. Later groups of
-// that owner wait, too, unless the group alone is larger than the quota.
+// A group waits if it would take more slots than its owner has left. It then keeps nobody off any worker. Later groups
+// of that owner wait, too, unless the group alone is larger than the quota.
 std::vector<Placement> PlaceGroups(absl::Span<const WaitingGroup* const> queue, Rooms& rooms, Instant now,
                                    Quotas quotas = {});
 // Does the same for a few groups, with rooms made anew from `workers`. The steady time is 0.

@@ -123,7 +123,7 @@ class Chance {
       if (!OneOf(5)) worker.occupants.back().ends_at = absl::Seconds(10 * Pick(8, 14));
       worker.free -= ranks;
     }
-    // An occupant of an older start counts as the whole worker.
+    // If a worker runs a start that is not the group's newest, the coordinator counts all slots for this start.
     if (OneOf(15)) worker.occupants.push_back({"", worker.slots, std::nullopt});
     return worker;
   }

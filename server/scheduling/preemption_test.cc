@@ -76,7 +76,8 @@ TEST(PreemptionTest, SeveralWorkers) {
   EXPECT_THAT(Victims({Waits(7, 5)}, workers, running), IsEmpty());
 }
 
-// Returns the room for the group on one worker, or on the whole site if no worker is large enough, without `gone`.
+// Returns whether the group has room once the groups of `gone` have left. The room must be on one worker, or on all
+// workers together if no worker is large enough. Bit i of `gone` stands for running[i].
 bool HasRoom(const HinderedGroup& waiting, const std::vector<FreeWorker>& workers,
              const std::vector<RunningGroup>& running, uint32_t gone) {
   uint64_t all = 0;
@@ -94,8 +95,9 @@ bool HasRoom(const HinderedGroup& waiting, const std::vector<FreeWorker>& worker
   return large ? one : all >= waiting.group.ranks;
 }
 
-// For one waiting group on small random clusters: groups leave exactly if some choice of those that may makes room. The
-// highest priority among them is the lowest that is possible, and none of them could stay.
+// Compares the victims for one waiting group with all possible choices, on small random clusters. If some choice of
+// groups that may leave makes room, the victims make room, too. Their highest priority is the lowest possible one, and
+// none of them could stay.
 TEST(PreemptionTest, EqualsTheBestOfAllChoices) {
   std::mt19937 random(1);
   const auto below = [&random](uint32_t n) { return static_cast<uint32_t>(random() % n); };

@@ -13,7 +13,9 @@
 namespace hooke {
 namespace {
 
-constexpr size_t kNamesMax = 3;  // Of more jobs for which a group waits, or more workers, only the number is told.
+// At most so many names are told. A longer list of jobs becomes their number. A longer list of workers is cut, and ends
+// with the number of the others.
+constexpr size_t kNamesMax = 3;
 
 std::string Needs(const WaitingGroup& group) {
   const std::string gpus = group.gpus_per_rank == 0 ? "" : absl::StrCat(" with ", GpusText(group.gpus_per_rank));

@@ -20,8 +20,8 @@ struct StragglerOptions {
   absl::Duration window = absl::Seconds(30);
   uint64_t steps_min = 5;
   double factor = 1.5;  // A group is slow if it works longer than this times the median of its peers.
-  // A group becomes a straggler when it was slow in this many more measurements than it was not. It stops being one
-  // after as many measurements in which it was not slow.
+  // A count goes up by 1, to at most this number, with each measurement in which the group was slow. It goes down by 1,
+  // to at least 0, with each other one. The group is a straggler from when the count is this number until it is 0.
   uint32_t windows = 2;
   // A straggler that was moved is not moved again within this time, and it is moved only so often: if it is slow
   // everywhere, the workers are not to blame.

@@ -129,7 +129,7 @@ void FileCalls::CareUntilStop() {
     if (freed.bytes > 0) {
       coordinator_.logger().info("files that no job names any more are freed: {}", BytesText(freed.bytes));
     }
-    // The same trouble would be logged every time.
+    // A trouble that stays is logged only once.
     if (freed.status != trouble && !freed.status.ok()) {
       coordinator_.logger().warn("{}", std::string(freed.status.message()));
     }

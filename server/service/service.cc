@@ -56,7 +56,7 @@ grpc::Status CoordinatorService::FetchFiles(grpc::ServerContext*, const v1::Fetc
 
 grpc::Status CoordinatorService::ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*,
                                           v1::ListJobsResponse* response) {
-  ClusterState::JobList list = coordinator_.List(kListBytesMax, options_.clock());
+  JobList list = coordinator_.List(kListBytesMax, options_.clock());
   for (v1::JobStatus& job : list.jobs) *response->add_jobs() = std::move(job);
   response->set_left_out(static_cast<uint32_t>(list.left_out));
   return grpc::Status::OK;

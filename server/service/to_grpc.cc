@@ -4,7 +4,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/types/optional.h"
-#include "server/cluster/cluster_state.h"
+#include "server/cluster/shortened.h"
 #include "wire/grpc_status.h"
 
 namespace hooke {

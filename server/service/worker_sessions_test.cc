@@ -148,8 +148,8 @@ TEST_F(WorkerSessionsTest, ServesManyWorkers) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// A worker that comes back with groups that were started elsewhere meanwhile gets its welcome and all stops at once,
-// before it has sent anything more.
+// A worker comes back with groups of a job that the coordinator does not know. It gets its welcome and all stops at
+// once, before it has sent anything more.
 TEST_F(WorkerSessionsTest, WelcomesAWorkerWithGroupsToStop) {
   constexpr int kGroups = 3;
   Worker worker(port_, Hello("w1", kGroups));
@@ -242,7 +242,7 @@ TEST_F(WorkerSessionsTest, EndsTheCallOfAWorkerThatDoesNotRead) {
   hello.mutable_hello()->mutable_running(0)->set_job_id(std::string(1 << 20, 'j'));
   Worker deaf(port_, hello);
   EXPECT_TRUE(deaf.Next().has_welcome());
-  // Until the server has read all of these, it has begun to write the stop.
+  // When the server has read all of these, it has already begun to write the stop.
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(deaf.Send(Heartbeat(0)));
   deaf.SendsNoMore();
   const absl::Time begin = absl::Now();
@@ -263,8 +263,8 @@ TEST_F(WorkerSessionsTest, AcknowledgesWithoutHeartbeats) {
   EXPECT_EQ(worker.Next().seen().number(), 3u);
 }
 
-// Several messages in one are taken one after another, and answered in one. A worker that does not say that it takes
-// that gets each command by itself.
+// The messages of a batch are taken one after another, and their answers come in one batch. A worker whose hello does
+// not set takes_batches gets each command by itself.
 TEST_F(WorkerSessionsTest, TakesAndSendsBatches) {
   v1::WorkerMessage batch;
   *batch.mutable_batch()->add_messages() = Heartbeat(7);

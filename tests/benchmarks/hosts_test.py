@@ -52,7 +52,7 @@ class Measure(unittest.TestCase):
         self.assertEqual((document["topology"]["ranks"], document["topology"]["nodes"]), (2, 2))
         measured = {(one["carrier"], one["bytes"]) for one in document["between_nodes"]}
         self.assertEqual(measured, {(carrier, size) for carrier in ("sockets", "mpi") for size in (4, 256, 16384)})
-        # A message over a link takes longer than one through memory. So both messages went over it.
+        # A message over a link takes longer than one through memory. So both carriers used the link.
         self.assertGreater(min(one["median_us"] for one in document["between_nodes"]), 5)
         names = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
         self.assertNotIn(prefix, names)

@@ -9,8 +9,8 @@ import os
 import re
 import subprocess
 
-# Per family: what its launcher says of itself, the part of the name, the benchmark's program, the library's file, and the name by which the program
-# asks for it.
+# Per family: a pattern for the output of `LAUNCHER --version`, the first part of Library.name, and the benchmark's
+# program. Then come the library's file and the name by which the program asks for it.
 FAMILIES = (
     (r"Intel\(R\) MPI Library.*Version ([\d.]+)", "intelmpi", "mpich_rank", "libmpi.so.12", "libmpich.so.12"),
     (r"HYDRA.*?Version:\s+([\d.]+)", "mpich", "mpich_rank", "libmpi.so.12", "libmpich.so.12"),

@@ -40,8 +40,8 @@ from fault_plan import pick  # noqa: E402
 from host_cluster import make_hosts  # noqa: E402
 
 FAULT_SECONDS = 8
-# A slurmd may be away long enough for Slurm to give up its node. With the timeout above that takes at least 17 s, because a question to a node that is gone
-# takes 15 s.
+# A slurmd may be away long enough for Slurm to give up its node. With the SlurmdTimeout of chaos_cluster.py that takes
+# at least 17 s, because a question to a node that is gone takes 15 s.
 SLURMD_SECONDS = 40
 # At the end of the run, a fault that has found no victim yet may look for one for this long.
 VICTIM_SECONDS = 90

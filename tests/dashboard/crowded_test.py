@@ -34,7 +34,7 @@ TASK_MS = 500
 QUIET_MS = 67
 CALCULATION = "const begun = performance.now(); let sum = 0; for (let i = 0; i < 3e7; ++i) sum = (31 * sum + i) | 0; return [performance.now() - begun, sum]"
 WATCH_S = 10
-# Runs before the page's own scripts. Notes when the page is complete, the browser's long tasks, and what was fetched.
+# Runs before the page's own scripts. Notes when the page is complete, and the browser's long tasks.
 PROBE = """
 window.probe = { ready: null, tasks: [] };
 new PerformanceObserver((list) => list.getEntries().forEach((task) => probe.tasks.push([task.startTime, task.duration]))).observe({ type: "longtask", buffered: true });

@@ -30,7 +30,7 @@ return [...document.querySelectorAll("a[href], button, input, select, textarea, 
   .filter((element) => !element.disabled && element.checkVisibility()).map(tell);
 """
 )
-# Describes the element that has the focus: which it is, whether the focus can be seen, and how far from the top it is.
+# Returns which element has the focus, and whether the focus can be seen; null if no element has it.
 FOCUSED = (
     TELL
     + """

@@ -7,8 +7,8 @@ import re
 import subprocess
 import unittest
 
-# Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into this
-# test's folder.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into bin/
+# below the working folder.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path("bin").resolve()
 DAEMONS = ["hooke-server", "hooke-worker", "hooke-rank"]

@@ -14,8 +14,8 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-# Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into this
-# test's folder.
+# Bazel runs a symbolic link to this file, so its real path leads to the tree. Bazel has put the programs into bin/
+# below the working folder.
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/docs"), str(ROOT / "tests/quickstart"), str(ROOT / "deploy")]

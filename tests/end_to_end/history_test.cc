@@ -142,8 +142,8 @@ TEST_F(HistoryTest, SurvivesTheDeathOfTheCoordinator) {
   const auto id = cluster_->Submit(ToYaml({cluster_->folder(), kLongEpochs}));
   ASSERT_TRUE(id.ok()) << id.status();
   id_ = *id;
-  // The first kill comes at any time between two writes of the store. The second comes as long as possible after the
-  // last one: the restarted coordinator begins to count with its first point.
+  // The first kill may come at any time between two writes of the history. The second one comes late in such an
+  // interval, because the restarted coordinator counts the interval from its first point.
   History history = AwaitPoints(0, 1);
   ASSERT_NO_FATAL_FAILURE(KillAndCompare(history));
   ASSERT_NO_FATAL_FAILURE(KillAndCompare(history));

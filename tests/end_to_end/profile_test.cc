@@ -327,8 +327,8 @@ TEST_F(ProfileTest, OfAJobThatRuns) {
   EXPECT_EQ(cluster_->Hooke({"profile", *id}).status, 0);
 }
 
-// The trace shows how a group came to its first step, through client, coordinator, worker and rank, and the same of its
-// second start, after a rank was killed. Its times add up to the one that the job's status has.
+// The trace shows how a group came to its first step, through client, coordinator, worker and rank. It shows the same
+// for the group's second start, after a rank was killed. The first start takes as long as the job's status says.
 TEST_F(ProfileTest, TraceOfASubmit) {
   job_.epochs = kLongEpochs;
   job_.groups = 1;

@@ -88,7 +88,7 @@ class ForeignClient(ServerTest):
         self.assertEqual(group.pull().tobytes(), center.tobytes())
 
     def test_what_was_saved_outlives_the_server(self):
-        """If an exchange was answered before the server restarted, a repeat gets a difference of 0."""
+        """If an exchange was answered and saved before the server was killed, a repeat gets a difference of 0."""
         (group,) = self.attached(self.group("python-saved"))
         exchanges = wire_client.Exchanges(group)
         for _ in exchanges.exchange(16, own()):

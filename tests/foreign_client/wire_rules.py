@@ -57,7 +57,7 @@ class Sgd:
         return minus(parameters, scaled(self.rate, push))
 
     def part_of_a_step(self, part, gradient, parameters):
-        """Makes the step that rules of distances make in a round that is not a whole one. `part` is its fraction of a whole round."""
+        """Makes a part of a step, as a round of average, bmuf, slowmo or diloco does. docs/wire.md defines `part`."""
         if self.momentum == 0 or part == 1:
             return self.step(gradient, parameters)
         momentum, rate = self.options.momentum, self.options.learning_rate

@@ -120,9 +120,9 @@ ROOMS_MAY_INCLUDE = {
     },
 }
 FOLDERS_WITH_ROOMS = {room.split("/")[0] for room in ROOMS_MAY_INCLUDE}
-# Folders that a build or a run makes and that are not in git.
+# Folders in which no sources are expected: hidden ones, such as .git and .ci, and those that Bazel makes.
 MADE_FOLDERS = re.compile(r"\..*|bazel-.*")
-# System headers that only some folders' production code may include.
+# System headers that only some folders may include. This holds for tests, too.
 LIBRARY_FOLDERS = {
     "CLI/": {"flags"},  # CLI11's headers take seconds to compile, so only flags/ compiles them.
     "mpi.h": {"mpi_group/mpi", "mpi_group/cuda", "tests"},

@@ -128,7 +128,7 @@ absl::Status RunRank(const Job& job, const v1::Sender& sender, uint32_t window_b
   const std::unique_ptr<ServerCalls> calls = Dial(job);
   ExchangeOptions options;
   options.sender = sender;
-  options.ranks = job.spec.ranks();
+  options.slices = job.spec.ranks();
   options.partition = job.partition;
   options.servers = {calls.get()};
   options.window_blocks = window_blocks;

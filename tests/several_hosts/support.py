@@ -41,9 +41,9 @@ def skip(reason):
 
 
 def enter_network_of_its_own():
-    """Puts this process, and all that it starts, into a new network namespace, where only the loopback device is, with names of namespaces
-    and a /sys of its own. Devices that `hooke up --hosts` makes and removes are then not seen by other tests: MPICH's UCX fails with "No such
-    device" when one goes while it looks at them."""
+    """Puts this process, and all that it starts, into a network namespace of its own, where only the loopback device
+    exists. It also gets a mount namespace with its own /run/netns and /sys. So other tests do not see the devices that
+    `hooke up --hosts` makes and removes. MPICH's UCX fails with "No such device" if a device goes while it looks."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET | CLONE_NEWNS) != 0:
         raise OSError(ctypes.get_errno(), "unshare")

@@ -27,7 +27,7 @@ struct CenterPullOptions {
   std::function<bool()> stopped = {};
 };
 
-// All servers are called at once, and each sends about 200 KiB before somebody wants them. For one thread.
+// Calls all servers at once. Each sends about 200 KiB before Next asks for them. Use it from one thread.
 class CenterPull final : public CenterSource {
  public:
   // Begins the calls.

@@ -33,7 +33,7 @@ absl::StatusOr<v1::ReadExchangesResponse> AnswerOf(Call& call) {
 
 }  // namespace
 
-std::vector<ServerExchanges> ReadExchanges(const ExchangeReadsOptions& options) {
+std::vector<ExchangesOfServer> ReadExchanges(const ExchangeReadsOptions& options) {
   v1::ReadExchangesRequest request;
   request.set_job_id(options.job_id);
   // Monotonic, so that it does not move with the machine's clock.
@@ -55,7 +55,7 @@ std::vector<ServerExchanges> ReadExchanges(const ExchangeReadsOptions& options) 
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  std::vector<ServerExchanges> servers;
+  std::vector<ExchangesOfServer> servers;
   servers.reserve(calls.size());
   for (size_t i = 0; i < calls.size(); ++i) servers.push_back({options.servers[i], AnswerOf(*calls[i])});
   return servers;

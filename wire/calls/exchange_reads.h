@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "wire/calls/server_exchanges.h"
+#include "wire/calls/exchanges_of_server.h"
 #include "wire/cluster_token.h"
 
 namespace hooke {
@@ -22,7 +22,7 @@ struct ExchangeReadsOptions {
 // Asks all servers at once, and returns an answer for each, in their order, after `timeout` at the latest.
 // DEADLINE_EXCEEDED: the server has not answered. UNAVAILABLE: it cannot be reached. UNIMPLEMENTED: it is of an older
 // version. NOT_FOUND: it has no exchanges of the job in memory. Any other code comes from the server, too.
-std::vector<ServerExchanges> ReadExchanges(const ExchangeReadsOptions& options);
+std::vector<ExchangesOfServer> ReadExchanges(const ExchangeReadsOptions& options);
 
 }  // namespace hooke
 

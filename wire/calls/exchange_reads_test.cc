@@ -39,7 +39,7 @@ TEST(ExchangeReadsTest, AnswersInOrderAndInTime) {
                      four.address(), five.address(), six.address()};
   options.timeout = absl::Seconds(4);
   const absl::Time begin = SteadyTime();
-  const std::vector<ServerExchanges> read = ReadExchanges(options);
+  const std::vector<ExchangesOfServer> read = ReadExchanges(options);
   const absl::Duration took = SteadyTime() - begin;
   EXPECT_GE(took, absl::Milliseconds(3900));  // Two servers hang, and both waits run side by side.
   EXPECT_LT(took, absl::Milliseconds(7900));

@@ -58,17 +58,18 @@ struct HttpServerOptions {
   HostPort listen;   // Port 0 picks a free one.
   std::string flag;  // The flag that sets the address, for errors: "--metrics".
   // The pages, keyed by path, like "/metrics". A key like "/jobs/*" is the page of all paths that begin with "/jobs/"
-  // and have no key of their own. Several threads may call a page at once. It should take milliseconds,
-  // unless it is one for which `threads` counts.
+  // and have no key of their own. Several threads may call a page at once. A page should take milliseconds. If it takes
+  // longer, `threads` must count a thread for it.
   std::map<std::string, HttpPage> pages;
-  // Pages that do something, keyed alike. They answer only POST with the header "X-Hooke-Action: KEY", which a browser
-  // lets no foreign page send, nor read the key. If the browser says which page asks (Origin, Sec-Fetch-Site), that
-  // must be a page of this server.
+  // Pages that do something, keyed alike. They answer only POST with the header "X-Hooke-Action: KEY". A browser lets
+  // no page of another site send this header or read the key. If the browser says which page asks (Origin,
+  // Sec-Fetch-Site), that must be a page of this server.
   std::map<std::string, HttpPage> actions = {};
-  std::string action_key;                 // The key of actions. A page of this server tells it to pages of its own.
-  size_t action_bytes_max = 2048;         // The most bytes of an action's body.
-  ClusterToken token;                     // If not empty, a request must have it as its bearer token.
-  std::set<std::string> open_pages = {};  // Keys of the pages that need no token.
+  std::string action_key;          // The key of actions. This server's own pages get it by one of `pages`.
+  size_t action_bytes_max = 2048;  // The most bytes of an action's body.
+  // If not empty, requests need it as their bearer token, except for `open_pages`.
+  ClusterToken token;
+  std::set<std::string> open_pages = {};            // Keys of the pages that need no token.
   std::map<std::string, std::string> headers = {};  // Are sent with every answer.
   // If true, a request that names this server by a host name other than localhost and `listen.host` is refused. So no
   // page of a foreign name that leads here (DNS rebinding) makes a browser read from it. IP addresses are no names.
@@ -78,7 +79,8 @@ struct HttpServerOptions {
   size_t connections_max = 64;
   size_t request_bytes_max = 16 << 10;               // The most bytes of a request's head.
   absl::Duration receive_within = absl::Seconds(5);  // The head of a request must come within this time.
-  // The time from the head of a request until its answer has been sent. Each 256 KiB of a long answer has this time.
+  // The time from when a thread takes a request until its answer has been sent. Each 256 KiB of a long answer has this
+  // time.
   absl::Duration answer_within = absl::Seconds(5);
 };
 

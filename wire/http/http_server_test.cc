@@ -268,7 +268,7 @@ TEST(HttpServerTest, LongAnswersAreWholeOrReset) {
                           HasSubstr("\r\n\r\n000"), EndsWith("777")));
   EXPECT_EQ(good.size(), good.find("\r\n\r\n") + 4 + 8000);
   EXPECT_EQ(good_end, 0);
-  EXPECT_EQ(GetToTheEnd(server->address(), "/long").second, 0);  // What is too much is not asked for.
+  EXPECT_EQ(GetToTheEnd(server->address(), "/long").second, 0);  // The ninth piece is not asked for.
   for (const char* path : {"/fails", "/short", "/fails-at-once"}) {
     const auto [part, end] = GetToTheEnd(server->address(), path);
     EXPECT_LT(part.size(), size_t{4000}) << path;

@@ -45,7 +45,8 @@ TEST(MetricsTest, ReadsThisProcess) {
   close(more);
 }
 
-// The disk of a folder answers soon. A folder that is not there never has figures, and ends at once.
+// The disk of a folder answers soon. For a folder that does not exist there are never figures. Its FolderSpace ends at
+// once, although it asks only once an hour.
 TEST(MetricsTest, AsksTheDisk) {
   const FolderSpace space(testing::TempDir(), absl::Milliseconds(1));
   const absl::Time limit = absl::Now() + absl::Seconds(20);

@@ -200,7 +200,7 @@ absl::Status LeaveOrError(hooke_job* job) try { return Leave(job); } catch (cons
   return absl::InternalError(error.what());
 }
 
-// The handler of exit(). The thread's Message() is destroyed by then.
+// The handler of exit(). It must not use Message(): that is thread-local, and exit() destroys it first.
 void EndAtExit(int exit_status, void* /*argument*/) {
   const AtExit& at_exit = AtExitOfProcess();
   hooke_job* const job = at_exit.job;

@@ -122,7 +122,7 @@ typedef struct hooke_place {
   uint32_t groups;        /* Groups of the job; 1 without a job. */
   uint32_t rank;          /* 0 to ranks - 1. */
   uint32_t ranks;         /* Ranks of this group. */
-  uint32_t incarnation;   /* Higher in each start of the group; 1 in the first one and without a job. */
+  uint32_t incarnation;   /* Higher in each start, across generations, too. 1: the job's first start, or no job. */
   uint32_t has_servers;   /* 1: groups exchange with a center. */
   uint32_t steps_locally; /* 1: the program's own optimizer steps. 0: by the job's rule, the servers step. */
   /* 1: by the job's rule, the servers step with the gradients, so a group of one rank must write them, too. */
@@ -220,7 +220,7 @@ hooke_code hooke_register(hooke_job* job, hooke_tensor* tensors, size_t count);
 /*
  * What the program knows of its own length. Give zeros for what it does not know. Under rules by which servers step the
  * center, all but `elastic` and `none`, it is the same in all groups; if not, hooke_begin fails. Other groups do not
- * wait for a group that has made steps_total steps, or after its hooke_finish.
+ * wait for a group that has made steps_total steps or has called hooke_finish.
  */
 typedef struct hooke_plan {
   /* The step after which a group's training ends, counted from the job's begin: in a later generation, its first step

@@ -14,7 +14,8 @@ namespace hooke {
 // Returns a variable's value, or null if it is not set; `getenv` is one.
 using Environment = std::function<const char*(const char* name)>;
 
-// Returns whether a launcher started this process that tells it by MPI of the others: mpirun, or srun with PMI or PMIx.
+// Returns whether an MPI launcher started this process: mpirun, or srun with PMI or PMIx. From such a launcher MPI
+// learns of the other processes.
 bool HasMpiLauncher(const Environment& environment);
 
 // Returns an error if a launcher says that it started several processes, but the group has only this one. Each would

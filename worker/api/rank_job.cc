@@ -71,7 +71,7 @@ NamedShape ShapeOf(const hooke_tensor& tensor) {
   return {tensor.name, std::vector<uint64_t>(tensor.shape, tensor.shape + tensor.dimensions)};
 }
 
-// "" is not allowed as a name, and so is none.
+// A metric without a name counts as one whose name is "", which is not allowed either.
 absl::string_view NameOf(const hooke_metric& metric) { return metric.name == nullptr ? "" : metric.name; }
 
 // Returns one line with all properties in which the ranks' tensors must be equal.

@@ -241,9 +241,9 @@ TEST_P(RankJobRestartTest, TheStateComesBackUnderOtherRules) {
   EXPECT_EQ(restored_, 1);
 }
 
-// A group that is to leave goes on in its next start from the step in which it has left, between two exchanges, too,
-// and loses nothing: it ends with bitwise the same vector as one that stayed. If its last exchange is one more than
-// those of the interval, the server rounds once more.
+// A group that is to leave loses nothing. Its next start goes on from the step in which it left, also between two
+// exchanges. It ends with bitwise the same vector as a group that stayed. But if it left between two exchanges, it made
+// one exchange more, and there the server rounded once more.
 TEST_P(RankJobRestartTest, LeavesWithoutLoss) {
   state_seconds_ = 1000;
   for (const v1::AveragingSpec::Rule rule : {v1::AveragingSpec::AVERAGE, v1::AveragingSpec::NONE}) {

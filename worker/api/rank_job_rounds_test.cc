@@ -85,11 +85,12 @@ TEST(RankJobRoundsTest, RoundsHaveAllGroupsAfterTenSteps) {
 // More than any test can make.
 constexpr uint64_t kManySteps = uint64_t{1} << 50;
 
-// Ends after `end` steps, and stops the job if `stops`. Returns its steps.
+// A group ends after `end` steps, and then stops the whole job if `stops`.
 struct Ending {
   uint64_t end = 0;
   bool stops = false;
 };
+// Trains a group of one rank until its `ending`, or until the job stops. Returns its steps.
 uint64_t TrainUntil(const v1::GroupStart& start, const Ending& ending) {
   uint64_t steps = 0;
   const auto dial = [](const std::string& address) { return DialServer(address); };

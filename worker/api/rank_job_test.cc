@@ -170,7 +170,8 @@ TEST_F(RankJobTest, CombinesGradients) {
   }
 }
 
-// The program's metrics come with the progress, and those of an evaluation with it. Misuse says what is allowed.
+// The last value of each of the program's metrics comes with the progress. A name that is not allowed is refused, also
+// in an evaluation, and the error says what is allowed.
 TEST_F(RankJobTest, ReportsMetrics) {
   Run(2, [&](RankJob& job, Program& program, int rank) {
     Begin(job, program, {});

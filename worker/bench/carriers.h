@@ -36,9 +36,9 @@ struct CarriersOptions {
 // A group's error is returned as it is.
 absl::StatusOr<std::vector<CarrierTime>> MeasureCarriers(const CarriersOptions& options);
 
-// Returns the faster carrier, or kAuto if neither is faster by more than `margin` (0.05: 5 %). The medians of one
-// carrier are compared with the lower quartiles of the other, in the geometric mean over the sizes. `times` is the
-// result of MeasureCarriers. Pure.
+// Returns the faster carrier, or kAuto if neither is faster by more than `margin` (0.05: 5 %). A carrier is faster if
+// its medians are below the other one's lower quartiles, in the geometric mean over the sizes. `times` is the result of
+// MeasureCarriers. Pure.
 Tuning::BetweenNodes FitCarrier(const std::vector<CarrierTime>& times, double margin);
 
 }  // namespace hooke

@@ -61,8 +61,9 @@ absl::StatusOr<Topology> TopologyOf(MpiSession& session) {
   options.deadline = SteadyNow() + kMeetingTime;
   absl::StatusOr<std::unique_ptr<Transport>> transport = MakeMpiTransport(session, options);
   if (!transport.ok()) return transport.status();
+  std::vector<char> memory;  // Unused without an RDMA device.
   const absl::StatusOr<std::unique_ptr<GroupNodes>> nodes =
-      GroupNodes::Gather(**transport, GroupOptions(), SteadyNow() + kMeetingTime);
+      GroupNodes::Gather(**transport, GroupOptions(), memory, SteadyNow() + kMeetingTime);
   if (!nodes.ok()) return nodes.status();
   return (*nodes)->topology();
 }

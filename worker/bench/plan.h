@@ -33,8 +33,8 @@ struct PlannedCell {
 };
 
 // Cells of one operation are adjacent; all-reduce comes first. Sizes ascend from 4 bytes to `bytes_max`, each four
-// times the last one. Algorithms that cannot win are left out, unless they are the default. Beyond 64 KiB that is
-// kReference. For values in an arena it is all but kArena, kTwoLevel and, up to 1 MiB, the staged ones.
+// times the last one. Algorithms that cannot win are left out, unless they are the default. kReference cannot win
+// beyond 64 KiB. For values in an arena only kArena, kTwoLevel and, up to 1 MiB, the staged algorithms can win.
 std::vector<PlannedCell> PlanCells(const Topology& topology, uint64_t bytes_max);
 
 }  // namespace hooke

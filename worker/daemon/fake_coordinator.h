@@ -37,7 +37,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  // Sends a command to the connected worker; false if there is none.
+  // Waits at most 20 s for a connected worker, and sends it a command. Returns false if none came.
   bool Send(const v1::WorkerCommand& command);
 
   // Returns the first of all messages so far for which `wanted` holds. Waits at most 20 s for one, then returns an
@@ -45,9 +45,9 @@ class FakeCoordinator final : public v1::Coordinator::Service {
   v1::WorkerMessage WaitFor(const std::function<bool(const v1::WorkerMessage&)>& wanted);
   // Waits at most 20 s until `wanted` holds for `count` messages; false if it holds for fewer.
   bool WaitForCount(const std::function<bool(const v1::WorkerMessage&)>& wanted, int64_t count);
-  // Returns all messages so far. Those that came in one are apart.
+  // Returns all messages so far. The messages of a batch (WorkerMessage.batch) are listed one by one.
   std::vector<v1::WorkerMessage> received();
-  // Returns how many messages had several in them so far.
+  // Returns how many batches have come so far.
   int batches();
 
  private:

@@ -45,7 +45,8 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute.lexically_normal().string();
 }
 
-// Returns the program; the last name if there is none, which the error will name.
+// Returns the path of the first of these programs that is on the PATH. If there is none, returns the last name, so that
+// a later error can name it.
 std::string MpirunOf(const std::vector<std::string>& names, absl::string_view path) {
   const std::string found = FindProgram(names, path);
   return found.empty() ? names.back() : found;

@@ -41,7 +41,8 @@ struct SlurmFlags {
 };
 
 struct WorkerFlags {
-  // All options but token, version, logger, on_metrics, on_welcome, node, launch.environment and launch.as_root.
+  // All options but token, version, logger, on_metrics, on_welcome, node, mpi_version, and of `launch` environment,
+  // as_root and ucx_devices.
   WorkerOptions worker;
   std::string gpus;  // The text of --gpus.
   SlurmFlags slurm;
@@ -61,11 +62,12 @@ struct ParsedFlags {
 };
 ParsedFlags ParseFlags(int argc, const char* const* argv, const FlagDefaults& defaults);
 
-// Returns the flags for the workers in the batch jobs of a site. They are those of the site's agent, but not --slots,
-// --mpirun, --rank-binary and --log-level: their values are those of the agent's node, and it is another one.
+// Returns the flags for the workers in the batch jobs of a site, with the values of the site's agent. It leaves out
+// --slots, --mpirun, --rank-binary and --log-level, whose values belong to the agent's node. It also leaves out --name,
+// --state-dir and --ready-file, which each worker has for itself.
 std::vector<std::string> FlagsForBatchJobs(const WorkerFlags& flags);
 
-// Returns the flags in one line, for the log; the log level and `describe` are left out.
+// Returns the flags in one line, for the log. --log-level, --describe and the details of --slurm are left out.
 std::string ToString(const WorkerFlags& flags);
 
 }  // namespace hooke

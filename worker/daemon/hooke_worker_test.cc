@@ -217,7 +217,8 @@ TEST_F(HookeWorkerTest, SaysWhatIsWrongWithItsMpirun) {
   EXPECT_THAT(Output(), ::testing::ContainsRegex("there is no program /.*/" + NodeDaemonName(BuiltFlavour())));
 }
 
-// The token's path of the environment is as good as that of the flag. It is absolute, because batch jobs get it.
+// HOOKE_TOKEN_FILE names the token file as --token-file does. The worker makes the path absolute, because batch jobs
+// get it.
 TEST_F(HookeWorkerTest, TokenFileOfTheEnvironment) {
   Start({}, "HOOKE_TOKEN_FILE=no-such-token");
   EXPECT_EQ(Wait(), 1);

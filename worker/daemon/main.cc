@@ -100,8 +100,8 @@ std::string OmpiInfo(const LaunchOptions& launch) {
   return OutputOf({folder + "ompi_info", "--parsable", "--config"}, launch.environment, kToolLimit);
 }
 
-// Waits until `goes_on` returns false, or until a signal, for which it looks when it has asked, and several times a
-// second. Returns the signal; 0: there was none.
+// Calls `goes_on` about five times a second, and waits for a signal in between. Returns the signal, or 0 once `goes_on`
+// has returned false.
 int WaitForSignal(const sigset_t& signals, const std::function<bool()>& goes_on) {
   while (goes_on()) {
     const timespec tick = absl::ToTimespec(absl::Milliseconds(200));

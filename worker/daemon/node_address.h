@@ -32,10 +32,11 @@ struct NodeAddressWish {
 
 // Chooses the node's address and its interfaces among the machine's `own` addresses. If the wish names interfaces or
 // subnets, these are chosen in the order given, interfaces before subnets. An interface comes with all its addresses, a
-// subnet with those in it. The first IPv4 address is the node's, or without one, the first IPv6 address. Without a
-// wish, the address is `toward`, by which this node reaches its coordinator, with its interface. The address stays
-// empty if `toward` is nullopt, on a loopback interface, or not in `own`. NOT_FOUND: the machine has no address that
-// fits a wish. INVALID_ARGUMENT: a subnet is not in CIDR notation. Pure.
+// subnet with those in it. The first IPv4 address is the node's, or without one, the first IPv6 address. The interface
+// of this address then comes first in `interfaces`. Without a wish, the address is `toward`, by which this node reaches
+// its coordinator, with its interface. The address stays empty if `toward` is nullopt, on a loopback interface, or not
+// in `own`. NOT_FOUND: the machine has no address that fits a wish. INVALID_ARGUMENT: a subnet is not in CIDR notation.
+// Pure.
 absl::StatusOr<NodeAddress> ChooseNodeAddress(const NodeAddressWish& wish, absl::Span<const InterfaceAddress> own,
                                               const std::optional<HostAddress>& toward);
 

@@ -104,7 +104,7 @@ TEST(NodeAddressTest, OfThisMachine) {
   EXPECT_TRUE(loopback);
 }
 
-// A chosen interface whose card can do RDMA does not keep UCX from it.
+// If the card of a chosen interface can do RDMA, UCX may use the card's RDMA port, too.
 TEST(NodeAddressTest, DevicesOfUcx) {
   namespace fs = std::filesystem;
   const std::string folder = absl::StrCat(testing::TempDir(), "/net", getpid());

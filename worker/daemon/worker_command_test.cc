@@ -133,8 +133,8 @@ TEST_F(WorkerCommandTest, ExitsWithStatus0) {
       coordinator_->WaitFor([](const v1::WorkerMessage& m) { return m.has_hello(); }).hello().allows_commands());
 }
 
-// A job's files are fetched, and the command runs in a folder that holds them. A second group fetches nothing. The
-// site's interpreter replaces python3.
+// A job's files are fetched, and the command runs in a folder that holds them. The group's second start fetches
+// nothing. The site's interpreter replaces python3.
 TEST_F(WorkerCommandTest, RunsInTheFolderOfItsFiles) {
   v1::FileManifest manifest;
   FakeCoordinator::Options coordinator;
@@ -294,7 +294,7 @@ TEST_F(WorkerCommandTest, TheJobsOwnGpus) {
     EXPECT_TRUE(Logged(absl::StrCat("group 0 ", rank, ": sees []"))) << rank;
 }
 
-// Stopping the group ends a command that does not use Hooke, and its children.
+// Stopping the group ends a command that does not use Hooke.
 TEST_F(WorkerCommandTest, IsStopped) {
   StartDaemon();
   ASSERT_TRUE(coordinator_->Send(Command({"sh", "-c", "echo ready; sleep 1000"})));

@@ -411,7 +411,7 @@ TEST_F(WorkerDaemonTest, RepeatedAndReplaced) {
   for (pid_t pid : pids) EXPECT_FALSE(Lives(pid));
 }
 
-// Wrong commands are refused with a reason. Nothing is started, and no folder is changed.
+// Wrong commands are refused with a reason, and start nothing. A command to stop a group that never ran has no effect.
 TEST_F(WorkerDaemonTest, BadCommands) {
   StartDaemon();
   v1::WorkerCommand command = StartCommand("run", 2);

@@ -23,7 +23,7 @@ std::vector<uint64_t> ListOf(const Division::Part& part) {
   return list;
 }
 
-// Counts how often the groups of a generation take each (epoch, position) until each has made its last step.
+// Adds to `taken` how often the groups of a generation take each (epoch, position), up to each group's last step.
 void Take(const Division& division, const DataGeneration& generation,
           std::map<std::pair<uint64_t, uint64_t>, int>& taken) {
   uint64_t shares_before = 0;  // Samples of one step that belong to the ranks handled so far.
@@ -81,7 +81,8 @@ TEST(DivisionTest, GroupsMayBeInDifferentEpochs) {
   EXPECT_EQ(division.StepsTotal(2), 13u);
 }
 
-// A rest that fills no step of all groups of the generation stays left out, and nothing is left after the last epoch.
+// A rest of an epoch that does not fill a step of all groups of the next generation is left out. So a job of one epoch
+// has no step left then.
 TEST(DivisionTest, ARestThatFillsNoStepIsLeftOut) {
   const Division division = *Division::Make(7, {{0, {{1, 1, 5}}}, {5, {{1, 3}}}});
   EXPECT_EQ(division.PartOf(5).epoch, 1u);

@@ -81,8 +81,8 @@ class CenterClient {
   // fragment that is next, and whether the job is to stop. One attempt.
   absl::StatusOr<v1::PaceResponse> Pace(double steps_per_second, absl::Time deadline) const;
 
-  // Call it when the group has failed: later calls other than Pace end with CANCELLED. Calls in progress do so at a
-  // server's next answer or at their next pause.
+  // Call it when the group has failed. Later calls then end with CANCELLED, except Pace, AttachAgain, and a Pull that
+  // gets no message. Calls in progress look for this before each server, each attempt and each message.
   void Stop() { stopped_ = true; }
 
  private:

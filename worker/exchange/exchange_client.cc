@@ -10,7 +10,7 @@ namespace hooke {
 ExchangeClient::ExchangeClient(ExchangeOptions options) {
   const Partition& partition = options.partition;
   const uint32_t rank = options.sender.rank();
-  const Range blocks = rank < options.ranks ? partition.SliceBlocks({rank, options.ranks}) : Range{};
+  const Range blocks = rank < options.slices ? partition.SliceBlocks({rank, options.slices}) : Range{};
   slice_ = partition.Values(blocks);
   for (size_t i = 0; i < options.servers.size(); ++i) {
     ServerExchangeOptions server;

@@ -25,7 +25,7 @@ namespace hooke {
 
 struct ExchangeOptions {
   v1::Sender sender;
-  uint32_t ranks = 1;                 // Ranks that exchange; others have no slice.
+  uint32_t slices = 1;                // Number of slices; ranks from this number on have none.
   Partition partition{0};             // Partition of the job's vector.
   std::vector<ServerCalls*> servers;  // servers[i] holds shard i; they outlive the client.
   Encoding encoding;                  // Encoding of the values sent: the job's compression.

@@ -163,7 +163,7 @@ TEST_F(ExchangeTest, RanksExchangeTheirOwnSlices) {
     ExchangeOptions options;
     options.sender = sender_;
     options.sender.set_rank(rank);
-    options.ranks = 3;
+    options.slices = 3;
     options.partition = Partition(kValues);
     options.servers = {calls_[0].get(), calls_[1].get()};
     ExchangeClient client(std::move(options));

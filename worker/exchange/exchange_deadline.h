@@ -22,8 +22,8 @@ struct ExchangePatience {
   absl::Duration unreachable = absl::ZeroDuration();
   // Whether to skip a server that is known to be away (server_presence.h). Skipping costs no time.
   bool skips_absent = false;
-  // Whether a server may hold an answer back until other groups come, by the job's rule. If so, a server that does not
-  // answer need not be away.
+  // Whether a server may hold an answer back for longer than the job's grace_seconds, until a quorum of groups has
+  // come. If so, a server that does not answer need not be away.
   bool awaits_quorum = false;
 };
 
@@ -36,9 +36,9 @@ struct ExchangeProgress {
 absl::Time ExchangeDeadline(const ExchangePatience& patience, const ExchangeProgress& progress);
 
 // Whether to give an exchange up after an attempt that ended at `now` because the server cannot be reached. Until this
-// is true, attempts are repeated, because a connection may break although the server is there. A server whose process
-// is gone costs each group so much once. So the time is short, and no restart is bridged: the server is asked beside
-// training whether it is back.
+// is true, attempts are repeated, because a connection may break although the server is there. If the server's process
+// is gone, each group waits `patience.unreachable` for it once, and later exchanges skip it. So this time is short, and
+// does not last through a restart. A thread beside training asks the server whether it is back (server_presence.h).
 bool GivesUpUnreachable(const ExchangePatience& patience, const ExchangeProgress& progress, absl::Time now);
 
 // The inputs of a rank's patience. Ranks that are done wait for the others in a collective, which fails after
@@ -50,7 +50,7 @@ struct GroupPatience {
   absl::Duration collective;  // --collective-timeout.
   uint64_t ranks = 1;
   uint64_t values = 0;         // Values that this rank exchanges.
-  bool last = false;           // Whether this is the job's last exchange; no later one makes up for it.
+  bool last = false;           // Whether this is the group's last exchange; no later one makes up for it.
   bool awaits_quorum = false;  // ExchangePatience::awaits_quorum.
 };
 ExchangePatience PatienceOf(const GroupPatience& group);

@@ -46,7 +46,7 @@ inline constexpr uint64_t kExchangePlannerStatistics = 2;
 
 class ExchangePlanner {
  public:
-  // `center` is null if the job has no servers; nobody calls the planner then. Group and center outlive the planner.
+  // Group and center outlive the planner. A job without servers has no planner.
   ExchangePlanner(ExchangePlannerOptions options, const Group* group, const CenterClient* center);
 
   // A moment of training: the group has done `step` steps. `in_flight_since` is the step after which the exchange in

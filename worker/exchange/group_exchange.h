@@ -126,7 +126,7 @@ class GroupExchange {
   void Take(const BlockAnswer& answer);
   std::vector<Range> RangesOf(uint64_t rank) const;
   // Whether this rank has a slice.
-  bool Exchanges() const { return static_cast<uint64_t>(deps_.group->rank()) < slices_; }
+  bool HasSlice() const { return static_cast<uint64_t>(deps_.group->rank()) < slices_; }
   void NoteCenter(const std::vector<ServerOutcome>& outcomes);
   void Hold(const BlockAnswer& answer);
   void TakeHeld();
@@ -146,7 +146,8 @@ class GroupExchange {
   ServerNotices notices_;
   std::optional<uint64_t> in_flight_since_;
   Exchange exchange_;  // The exchange that began last.
-  // Whether exchange_ is measured. Reports come twice a second, so more would be for nobody.
+  // Whether this rank measures its distance from the center in exchange_. Reports go out twice a second, so nobody
+  // would see more measurements.
   bool measures_ = false;
   absl::Time measures_next_ = absl::InfinitePast();
   CenterGap gap_;
@@ -159,14 +160,14 @@ class GroupExchange {
   // Only if SendsFromLastAnswer(rule) and Exchanges: our last copy of the center, with as many values as the vector.
   // Recreate rebuilds a lost shard from it. Only the shards of servers with which this rank exchanges are meaningful.
   //
-  // Our own slice comes from answers. The other ranks' slices come from the all-gather, if our own exchange with that
-  // server succeeded. The other ranks' slices are not exact: they include steps that were trained during a delay or
-  // after a failed exchange, and what compression left out.
+  // Our own slice comes from answers. The other ranks' slices come from the all-gather, unless our own exchange with
+  // that server failed. Those slices are not exact: they include steps that were trained during a delay or after a
+  // failed exchange, and what compression left out.
   std::unique_ptr<float[]> center_;
 
   absl::Mutex mutex_;
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;  // The trainer waits in Finish and does not touch the vector.
-  // The sum over the answers of exchange_ so far; nullopt: the rule has none.
+  // The sum of the gaps of the answers to exchange_ so far; nullopt: no answer gave a gap.
   std::optional<CenterGap> measured_ ABSL_GUARDED_BY(mutex_);
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;  // The destructor has begun, so Finish will not be called again.
   // Answers in the order of arrival. At most two of them are for the same block; one of the two answers an earlier

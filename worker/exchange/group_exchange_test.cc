@@ -264,20 +264,15 @@ TEST_F(GroupExchangeTest, FragmentsLowerThePeak) {
   }
 }
 
-// While a server holds its answers back, the group trains on. The answers are applied when they are due, and no
-// exchange counts as failed.
+// While a server holds its answers back, the group trains on: the server answers only once the group has made steps
+// since the exchange began. The answers are applied when they are due, and no exchange counts as failed.
 TEST_F(GroupExchangeTest, StepsGoOnWhileAServerIsSlow) {
   rhythm_ = {.interval = 8, .delay = 5, .steps_total = 30};
-  uint64_t steps_meanwhile = 0;
   before_step_ = [&](uint64_t step) {
     if (step % 8 == 0) servers_[1]->SetAnswering(false);
-    if (step % 8 == 4) {  // Four steps after the exchange began.
-      steps_meanwhile += 3;
-      servers_[1]->SetAnswering(true);
-    }
+    if (step % 8 == 4) servers_[1]->SetAnswering(true);
   };
   const std::vector<RankResult> results = Run(2);
-  EXPECT_EQ(steps_meanwhile, 3u * 4);
   const Pair should = Reference(0);
   for (const RankResult& result : results) {
     EXPECT_TRUE(result.status.ok()) << result.status;

@@ -163,8 +163,8 @@ absl::StatusOr<v1::AttachResponse> InMemoryServer::Attach(const v1::AttachReques
   return response;
 }
 
-// The center goes on, and with it the wish to stop. What belongs to groups begins anew. As on a real server, the new
-// generation is on disk at once.
+// Keeps the center and stops_. Forgets what it knows of the groups, except the states of groups that still exist. As on
+// a real server, the new generation is on disk at once.
 absl::Status InMemoryServer::BeginGeneration(const v1::AttachRequest& request) {
   const RuleName name = request.job().rule() == v1::AveragingSpec::NONE ? RuleName::kNone : RuleName::kElastic;
   absl::StatusOr<std::unique_ptr<CenterRule>> rule = MakeCenterRule({name, request.job().alpha()});

@@ -126,7 +126,8 @@ class InMemoryServer {
   std::set<uint32_t> ended_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, double> paces_ ABSL_GUARDED_BY(mutex_);           // The last pace of each group.
   std::map<uint32_t, uint32_t> incarnations_ ABSL_GUARDED_BY(mutex_);  // The highest incarnation seen of each group.
-  int generation_ ABSL_GUARDED_BY(mutex_) = 0;                         // Streams of an older generation are broken.
+  // Streams that were opened before this number last changed are broken. It is not the generation of the job.
+  int generation_ ABSL_GUARDED_BY(mutex_) = 0;
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;
   int repeated_ ABSL_GUARDED_BY(mutex_) = 0;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;

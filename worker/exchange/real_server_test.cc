@@ -78,7 +78,7 @@ class RealServerTest : public ::testing::TestWithParam<DialOptions> {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       ExchangeOptions options;
       options.sender = Sender(incarnation, rank);
-      options.ranks = 2;
+      options.slices = 2;
       options.partition = Partition(kValues);
       options.servers = {calls_[0].get(), calls_[1].get()};
       options.recreate = [this](size_t server, absl::Time deadline) {

@@ -67,7 +67,8 @@ struct InitialValues {
   Partition partition;
   Range shard;
   absl::Span<const float> vector;
-  // The values are the center as it was after this step of the job's only group; 0: also the initial values.
+  // The values are the center as it was after this step of the job's only group. 0: they are the initial values, or the
+  // center before the group's first step.
   uint64_t sequence = 0;
 };
 

@@ -15,7 +15,8 @@ namespace hooke {
 
 class ServerNotices {
  public:
-  // `now` is the machine's time, here and below, when the group attached. At that time all servers answered.
+  // `now` is when the group attached; at that time all servers answered. All times of this class are those of the
+  // machine's clock.
   explicit ServerNotices(absl::Time now) : attached_(now) {}
 
   // Takes the outcomes of the exchange at `step`, which ended at `now`. Returns a notice for each server that changed.

@@ -70,8 +70,8 @@ void SetLength(const v1::TrainSpec& train, const ShardJobNumbers& numbers, v1::J
   shard.set_epochs(static_cast<uint32_t>(std::clamp<uint64_t>(epochs, least, std::numeric_limits<uint32_t>::max())));
 }
 
-// Sets the length of a group's training in a later generation. Its steps do not begin with the first epoch, so its last
-// step is said as such.
+// Sets the length of a group's training in a later generation. Its steps do not begin with the first epoch, so
+// steps_total names the last step.
 void SetLaterLength(const v1::TrainSpec& train, const ShardJobNumbers& numbers, v1::JobSpecForShard& shard) {
   const bool varies = Varies(shard.schedule());
   const uint64_t per_epoch = numbers.steps_per_epoch;

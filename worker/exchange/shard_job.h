@@ -15,7 +15,7 @@ namespace hooke {
 struct ShardJobNumbers {
   uint64_t steps_per_epoch = 1;  // 0: not known, which is allowed if `steps_total` is set and CountsEpochs is false.
   uint64_t parameters = 0;
-  // Steps of a group's whole training, as the user's program says; 0: not known. Unset: train.epochs epochs.
+  // Steps of a group's whole training, in all generations; 0: not known. Unset: train.epochs epochs.
   std::optional<uint64_t> steps_total = std::nullopt;
   // As JobSpecForShard has them.
   uint32_t first_incarnation = 0;
@@ -27,8 +27,9 @@ struct ShardJobNumbers {
 bool CountsEpochs(const v1::JobSpec& job);
 
 // Returns what `job` says to the servers. `epochs` and `steps_per_epoch` tell the servers a group's last step. If the
-// length is not known, no step is the last one. If CountsEpochs, `epochs` is the schedule's length, too, so it is at
-// least train.epochs. Leaves shard_index, shard_count and job_key unset. The values of `job` must be in range.
+// length is not known and the rate constant, no step is the last one. If CountsEpochs, `epochs` is also the schedule's
+// length, so it is at least train.epochs. Leaves shard_index, shard_count and job_key unset. The values of `job` must
+// be in range.
 v1::JobSpecForShard ShardJob(const v1::JobSpec& job, const ShardJobNumbers& numbers);
 
 }  // namespace hooke

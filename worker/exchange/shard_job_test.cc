@@ -24,8 +24,8 @@ v1::JobSpec Job(v1::AveragingSpec::Rule rule, v1::ScheduleSpec::Name schedule, d
   return job;
 }
 
-// The servers learn a group's last step from the program's plan. If the plan has no length, no step is the last one.
-// Where the rate depends on the epoch, the epochs of the job file are the least length of the schedule.
+// The servers learn a group's last step from the program's plan. If the plan has no length and the rate is constant, no
+// step is the last one. If the rate depends on the epoch, the schedule is at least as long as the job file's epochs.
 TEST(ShardJobTest, LengthComesFromThePlan) {
   const v1::JobSpec average =
       Job(v1::AveragingSpec::AVERAGE, v1::ScheduleSpec::COSINE);  // The center's rate is constant.

@@ -15,7 +15,7 @@ ArrivingContents::ArrivingContents(const ContentFolder& folder, std::vector<v1::
 
 absl::Status ArrivingContents::Take(const v1::FileChunk& chunk) {
   const absl::StatusOr<ChunkCheck::Step> step = check_.Take(chunk);
-  // Another start may succeed where a peer sent something else than what was asked for.
+  // UNAVAILABLE, so that the group is started again: the coordinator may then send what was asked for.
   if (!step.ok()) return absl::UnavailableError(step.status().message());
   if (step->begins) {
     const v1::FileContent& begun = check_.content();

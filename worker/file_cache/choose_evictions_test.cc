@@ -47,7 +47,7 @@ TEST(ChooseEvictionsTest, TooLargeForTheCache) {
 TEST(ChooseEvictionsTest, OnAFullDiskTheOldestLeaveAndThoseInUseStay) {
   const std::vector<CachedFile> files = {File("new", 40, 9), File("old", 30, 1), File("used", 50, 3, true),
                                          File("mid", 30, 5)};
-  EXPECT_THAT(ChooseForDisk(files, 0), ElementsAre("old"));  // A disk may also be full of names.
+  EXPECT_THAT(ChooseForDisk(files, 0), ElementsAre("old"));  // The disk may lack inodes, not bytes.
   EXPECT_THAT(ChooseForDisk(files, 30), ElementsAre("old"));
   EXPECT_THAT(ChooseForDisk(files, 31), ElementsAre("old", "mid"));
   EXPECT_THAT(ChooseForDisk(files, 100), ElementsAre("old", "mid", "new"));

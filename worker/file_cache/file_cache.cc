@@ -32,7 +32,7 @@ absl::Status CannotWrite(const std::string& path, int error) {
   return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
-// Makes the folder of a path inside `into`, and those around it.
+// Makes the folder in which `path` lies inside `into`, and that folder's parents.
 absl::Status MakeFolder(const std::string& into, absl::string_view path) {
   for (size_t slash = path.find('/'); slash != path.npos; slash = path.find('/', slash + 1)) {
     const std::string folder = absl::StrCat(into, "/", path.substr(0, slash));
@@ -133,7 +133,7 @@ absl::StatusOr<FileCache::Made> FileCache::MakeInTurn(const v1::FileSet& set, co
   const std::vector<v1::FileContent> contents = ContentsOf(*manifest);
   std::vector<v1::FileContent> used = contents;
   used.push_back(ManifestContent(set));
-  // Whatever else the cache holds, these files never fit.
+  // If this check fails, the files can never fit, whatever else the cache holds.
   if (absl::Status status = CheckFits(BytesOf(used), bytes_max_); !status.ok()) return status;
   made.use = StartUse(used);
   made.contents = static_cast<uint32_t>(contents.size());

@@ -89,8 +89,8 @@ class FileCache {
 
   absl::StatusOr<Made> MakeInTurn(const v1::FileSet& set, const std::string& into, const FetchContents& fetch,
                                   const std::function<absl::Status()>& stopped);
-  // Copies the files that are not among `copied`, which are paths, and adds those that are copied then. Returns whether
-  // that is all; false: some were damaged, and have left the cache.
+  // Copies the files whose paths are not in `copied`, and adds their paths to it. Returns whether all files are copied;
+  // false: some cached files were damaged, and have left the cache.
   absl::StatusOr<bool> CopyFiles(const v1::FileManifest& manifest, const std::string& into,
                                  const std::function<absl::Status()>& stopped, std::set<std::string>& copied);
   absl::StatusOr<v1::FileManifest> GetManifest(const v1::FileSet& set, const FetchContents& fetch, Made& made);

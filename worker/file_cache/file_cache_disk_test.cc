@@ -90,7 +90,8 @@ TEST_F(FileCacheDiskTest, AFullDiskTakesTheCopiesOfAGroup) {
   EXPECT_FALSE(fs::exists(CachedPath(old)));
 }
 
-// The files of running groups stay. The error says where, how much, and what to do, and the old file goes on.
+// The files of running groups stay, so that new files find no room. The error says on which disk, how much room is
+// needed, and what to do.
 TEST_F(FileCacheDiskTest, AFullDiskKeepsFilesInUseAndSaysWhatToDo) {
   if (!OpenOnDisk("size=1m")) GTEST_SKIP() << "no mount: " << *why_not_;
   const std::string used(600 << 10, 'u');

@@ -60,7 +60,7 @@ TEST(TurnsTest, GivesUpBehindOneThatStandsStill) {
   seconds += 60;
   int asked = 0;
   const absl::Status status = turns.Take([&] {
-    if (++asked == 3) ++seconds;  // Twice it was patient.
+    if (++asked == 3) ++seconds;  // Twice it goes on waiting, at 60 s. At 61 s it gives up.
     return absl::OkStatus();
   });
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;

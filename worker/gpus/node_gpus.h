@@ -2,7 +2,7 @@
 #define HOOKE_WORKER_GPUS_NODE_GPUS_H_
 
 // The GPUs that a worker gives to the ranks of its groups. The workers of a machine know of each other's ranks through
-// the locks of a file (files/byte_locks.h), in which a GPU's thing is a hash of its name. WorkerDaemon owns the object;
+// the locks of a file (files/byte_locks.h). A hash of a GPU's name is its number there. WorkerDaemon owns the object;
 // its groups take GPUs.
 
 #include <cstdint>
@@ -19,7 +19,8 @@
 
 namespace hooke {
 
-// The file through which workers of this machine know of each other's ranks: any user's, in any network namespace.
+// The file through which workers of this machine know of each other's ranks. Workers of all users share it, in all
+// network namespaces.
 constexpr char kGpusFile[] = "/dev/shm/hooke.gpus";
 
 struct NodeGpusOptions {

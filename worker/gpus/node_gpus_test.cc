@@ -54,7 +54,8 @@ TEST_F(NodeGpusTest, TwoWorkers) {
   EXPECT_EQ(Names(*b.Take(1, 0)), "GPU-b");
 }
 
-// With more slots than GPUs the ranks share them evenly. A GPU is another worker's until its last rank has ended.
+// With more slots than GPUs the ranks share them evenly. To another worker a GPU counts as used until the last rank on
+// it has ended.
 TEST_F(NodeGpusTest, SharedGpus) {
   NodeGpus worker(Options({"0", "1"}, 4));
   std::unique_ptr<HeldGpus> first = worker.Take(2, 0);

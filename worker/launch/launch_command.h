@@ -38,8 +38,9 @@ struct LaunchHost {
 bool IsIpv6Text(absl::string_view address);
 
 // Returns the name by which mpirun knows the node of hosts[index]: its address if that is IPv4. Open MPI allows no
-// colons in names, so another node with an IPv6 address is named by a number of the range 240.0.0.0/8. Nobody has such
-// an address, no name server is asked for it, and only our agent reads it.
+// colons in names. So mpirun's own node, the first, is "localhost" if it has an IPv6 address, and any other such node
+// is a number of the range 240.0.0.0/8. Nobody has such an address, no name server is asked for it, and only our agent
+// reads it.
 std::string MpirunNameOf(const std::vector<LaunchHost>& hosts, size_t index);
 // Returns the address of the node that mpirun knows by `name`; `name` itself if there is none.
 std::string AddressOfMpirunName(const std::vector<LaunchHost>& hosts, const std::string& name);

@@ -13,7 +13,7 @@
 namespace hooke {
 
 // Returns the version of the MPI library, as "4.1", from what `mpirun --version` prints; "" if it is not in it.
-// Versions that differ only behind that start ranks together.
+// Versions that differ only in what follows these two numbers can start ranks together.
 std::string MpiVersion(absl::string_view said);
 
 // Returns the MPI library of mpirun, from what `mpirun --version` prints; nullopt if it does not say it.

@@ -45,8 +45,8 @@ absl::StatusOr<std::unique_ptr<RankOutput>> RankOutput::Open(const std::string& 
 }
 
 absl::Status RankOutput::OpenPipe(const std::string& path, uint32_t rank, bool from_stderr) {
-  // The pipe is opened for writing as well. So a rank never waits when it opens the pipe, and we read no end while no
-  // rank has it open.
+  // The pipe is opened for writing as well. So a rank never waits when it opens the pipe, and we get no end of file
+  // while no rank has it open.
   const int fd = mkfifo(path.c_str(), 0600) == 0 ? open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC) : -1;
   if (fd < 0) {
     return absl::UnavailableError(

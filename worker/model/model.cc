@@ -86,7 +86,8 @@ class TorchModel : public Model {
   ModelLayout layout_;
   absl::Span<float> gradients_;
   std::vector<LinearInPlaceImpl*> linear_;  // Layers of network_ that write their own gradients.
-  std::vector<torch::Tensor> added_;        // All other gradients, to which autograd adds.
+  // The gradients that autograd adds to: those of all parameters except the ones of linear_.
+  std::vector<torch::Tensor> added_;
   // Indices of a layer's parameters.
   absl::flat_hash_map<const torch::nn::Module*, std::vector<size_t>> parameters_of_;
   // The gradient accumulators, one for each parameter. They are kept here because autograd itself holds them only

@@ -139,7 +139,7 @@ TEST_F(TorchScriptTest, RefusesImagesOfAnotherShape) {
 }
 
 // No module is made if a model file's metadata are missing, or describe a network that this program does not build. The
-// network is the smallest.
+// test uses the smallest network.
 TEST_F(TorchScriptTest, RefusesWhatItCannotBuild) {
   const struct {
     std::string error;

@@ -94,7 +94,8 @@ TEST_F(GroupDatasetTest, OneRankReadsForAll) {
 
 // Every rank returns the same error for wrong files, because any rank's report may come first.
 TEST_F(GroupDatasetTest, AllRanksSayWhatIsWrong) {
-  // The message has the prefix twice. With some 400 bytes it is about as long as a message between ranks may be.
+  // The message has the prefix twice. With a prefix of some 400 bytes it is nearly as long as an outcome that ranks
+  // broadcast may be (1000 bytes).
   while (folder_.size() < 350) absl::StrAppend(&folder_, "/", std::string(40, 'a'));
   const absl::Status alone = IdxDataset::Load({Prefix()}).status();
   EXPECT_TRUE(absl::IsNotFound(alone)) << alone;

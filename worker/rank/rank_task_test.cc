@@ -298,7 +298,7 @@ TEST_F(RankTaskTest, TrainsThenEvaluatesTheCenter) {
   EXPECT_EQ(evaluated->evaluated().step(), 12u);
 }
 
-// A group attaches with the job's key, so servers can tell jobs of the same name apart.
+// A group attaches with the job's key, by which servers tell this job from another one that had the same id.
 TEST_F(RankTaskTest, AttachesWithTheJobsKey) {
   InMemoryServer server("first:1");
   dial_ = [&server](const std::string&) { return server.Dial(); };

@@ -45,7 +45,7 @@ struct TrainerOptions {
   uint32_t epochs = 1;
   uint32_t evaluate_every = 0;  // Epochs between two evaluations; 0: no evaluation during training.
   LearningRateOptions schedule;
-  // The trainer sets rhythm.steps_total and `publishes`. training.optimizer is set.
+  // The trainer sets rhythm.steps_total and `publishes`. training.optimizer must not be nullopt.
   GroupTrainingOptions training;
 };
 

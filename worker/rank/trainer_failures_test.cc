@@ -94,8 +94,8 @@ TEST_F(TrainerFailuresTest, TrainsOnWithoutAServer) {
   EXPECT_THAT(notices[1].notice().text(), HasSubstr("server first:1 answers again at step 12; it had not since 20"));
 }
 
-// Only rank 0 exchanges with the first server. Its reports make the job's status, so it also counts what the other rank
-// missed.
+// Only rank 1 exchanges with the second server, which is away for a while. The job's status comes from rank 0's
+// reports, so rank 0 also counts what rank 1 missed.
 TEST_F(TrainerFailuresTest, CountsWhatAnotherRankMissed) {
   options_.training.exchange_timeout = kPatient;
   GroupToTrain run;
@@ -168,7 +168,7 @@ TEST_F(TrainerFailuresTest, LastExchangeNeedsEveryServer) {
   servers_[0]->SetReachable(true);
   result = Run({.ranks = 3, .incarnation = 2, .seed = 40});
   EXPECT_THAT(result.steps, Each(absl::StatusOr<uint64_t>(16)));
-  EXPECT_EQ(result.progress.exchanges(), 1u);  // The exchange from step 15.
+  EXPECT_EQ(result.progress.exchanges(), 1u);  // After step 16. The group went on from step 15.
   EXPECT_EQ(servers_[0]->applied(), 6 * 2);
   EXPECT_NEAR(servers_[0]->center()[0], result.vectors[0][0], 3);
 }

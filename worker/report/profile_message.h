@@ -10,7 +10,7 @@
 
 namespace hooke {
 
-// The limits of a RankProfile in proto/worker.proto.
+// Limits for a RankProfile. They are within those of proto/worker.proto.
 struct ProfileMessageBounds {
   size_t collectives_max = 1024;
   size_t bytes_max = 192 << 10;  // Less than the limit in proto/worker.proto, because the worker adds to the message.

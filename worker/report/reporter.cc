@@ -203,7 +203,8 @@ std::optional<v1::RankEvent> Reporter::ProfileEvent() const {
   return event;
 }
 
-// Waits for events or until the next progress is due. Only the meter uses options_.clock.
+// The loop of the reporter's thread. It waits by SteadyTime; options_.clock is only for the progress and the spans of
+// the start.
 void Reporter::Run() {
   // People, and `tests/benchmarks/run reports`, find by this name what reports cost.
   pthread_setname_np(pthread_self(), "hooke-reports");

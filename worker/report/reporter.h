@@ -68,7 +68,7 @@ class Reporter {
   void SetCenterDistance(double distance);
   // The last exchange was ok on this rank, but another rank of the group missed a server.
   void AddMissedByOthers();
-  // Exchanges have skipped the server since `since`; nullopt: it is back.
+  // Exchanges have missed the server since `since`; nullopt: it is back.
   void SetAbsent(const std::string& address, std::optional<absl::Time> since);
   void AddOverlapped(absl::Duration time);
   // Sets one of the program's own metrics (job/metric.h), which each progress has from then on. Errors are those of

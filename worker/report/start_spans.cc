@@ -48,7 +48,8 @@ v1::RankBegun StartSpans::End(absl::Time now) const {
     const uint64_t ago = Microseconds(now - spans_[i].begin);
     const uint64_t end_ago = i + 1 < spans_.size() ? Microseconds(now - spans_[i + 1].begin) : 0;
     const uint64_t duration = ago - std::min(end_ago, ago);
-    // A trainer of ours does nothing of its own there.
+    // PROGRAM is work of the program of which Hooke knows nothing. The built-in trainer has none, so a very short span
+    // is left out.
     if (spans_[i].what == v1::LifeSpan::PROGRAM && duration < kProgramUsMin) continue;
     v1::RankSpan* span = begun.add_spans();
     span->set_what(spans_[i].what);

@@ -8,8 +8,8 @@ namespace hooke {
 namespace {
 
 constexpr size_t kTextsMax = 3;  // A note has a few hundred bytes.
-// A group may wait only some time after its batch job has gone, because the coordinator gives silent workers a lease. A
-// text about a job whose groups never wait goes after this time.
+// A group may begin to wait some time after its batch job has gone, because the coordinator first gives the silent
+// workers a lease. If no group of a job has waited within this time, the texts about the job are dropped.
 constexpr absl::Duration kWaitsWithin = absl::Minutes(2);
 
 }  // namespace

@@ -210,7 +210,8 @@ void BatchPlan::EndUnneeded(const v1::SiteHeartbeatResponse& site, absl::Duratio
       actions.ends.push_back({id, false});
       continue;
     }
-    // If groups of the job wait, others serve them. If none is named, all may be so for a while only.
+    // If groups of the job wait now, other batch jobs serve them, and this one is surplus. If the coordinator lists no
+    // waiting group of the job, that may be so for a short time only.
     const bool named = waiting_.count(known.job.job_id) > 0;
     const bool unneeded = unused && (named || now - known.unneeded_since >= options_.unneeded_for);
     if (!unneeded && ended.count(known.job.job_id) == 0) continue;

@@ -43,8 +43,9 @@ struct BatchPlanOptions {
   // a row, up to `retry_max`.
   absl::Duration retry_min = absl::Seconds(10);
   absl::Duration retry_max = absl::Minutes(10);
-  // A batch job whose first group came less than this before its end counts as a failure, but for the first of several
-  // in a row. Under a time limit of two minutes all groups leave at once.
+  // A batch job whose first group came less than this before its end counts as a failure, except for the first of
+  // several in a row. This happens, for example, under a time limit of two minutes: worker.sbatch ends its workers two
+  // minutes before the limit.
   absl::Duration brief = absl::Minutes(1);
   // A batch job that waits in Slurm's queue is ended when its job has had no waiting group for this time. The time is
   // long, because a group that cannot start for a while is not listed as waiting, and the batch job's place in the
@@ -105,7 +106,7 @@ class BatchPlan {
 
   // Returns what each job waits for here, as the last queue has shown it, and how the last batch jobs ended.
   std::vector<v1::SiteNote> Notes() const;
-  // Returns the jobs that have batch jobs.
+  // Returns the jobs that have batch jobs, failures, or texts on how batch jobs ended.
   std::set<std::string> Jobs() const;
   // Returns whether the last queue, or a submission since, had this batch job.
   bool Has(const std::string& id) const { return known_.count(id) > 0; }
@@ -154,7 +155,7 @@ class BatchPlan {
   std::map<std::string, std::string> full_;     // Why jobs wait because of ranks_max. The key is the job's id.
   EndNotes told_;                               // How batch jobs have ended.
   std::set<std::string> waiting_;               // Jobs with groups that waited at the last Next.
-  std::set<std::string> failed_this_turn_;      // Jobs for which a submission failed in the present turn.
+  std::set<std::string> failed_this_turn_;      // Jobs for which Failed was called since the last Next.
   absl::Duration last_ = absl::ZeroDuration();  // When Next was called last.
 };
 

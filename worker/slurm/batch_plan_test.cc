@@ -128,7 +128,8 @@ class BatchPlanTest : public testing::Test {
   int next_id_ = 1;
 };
 
-// One batch job for each group that waits; nothing more while Slurm has it, and the job's text follows it.
+// Each waiting group gets one batch job, and no second one while Slurm has it. The job's note says what its batch jobs
+// do.
 TEST_F(BatchPlanTest, EachGroupGetsABatchJob) {
   Wait("a-1", {2, 4});
   EXPECT_THAT(Turn(), ElementsAre("submit a-1 4", "submit a-1 2"));
@@ -216,8 +217,9 @@ TEST_F(BatchPlanTest, TheEndOfAJobEndsItsBatchJobs) {
   EXPECT_THAT(plan_->Notes(), IsEmpty());
 }
 
-// A group that has found another place takes back its batch job, but only while that waits. While the coordinator does
-// not say that the job has ended, nothing that runs is ended: it may have started again, and not know the workers yet.
+// A batch job whose group has found another place is ended, but only while it waits in the queue. Batch jobs that run
+// are not ended until the coordinator says that the job has ended. The coordinator may just have started again, and not
+// know their workers yet.
 TEST_F(BatchPlanTest, OnlyWaitingBatchJobsAreTakenBack) {
   Wait("a-1", {2});
   Wait("b-2", {1});
@@ -231,8 +233,8 @@ TEST_F(BatchPlanTest, OnlyWaitingBatchJobsAreTakenBack) {
   EXPECT_THAT(Turn(), IsEmpty());
 }
 
-// Groups that cannot start for a while are not named: their number changes, or a server is silent. Their batch job
-// keeps its place in Slurm's queue, and each such time is counted anew.
+// The coordinator does not list groups that cannot start for a while, because their number changes or a server is
+// silent. Their batch job keeps its place in Slurm's queue, and unneeded_for is counted anew each time.
 TEST_F(BatchPlanTest, ABatchJobOutlastsAShortChange) {
   Wait("a-1", {2});
   Turn();
@@ -316,8 +318,8 @@ TEST_F(BatchPlanTest, BriefBatchJobsAreAFailure) {
   EXPECT_THAT(Turn(), ElementsAre("submit a-1 1", "gone 5"));
 }
 
-// If no group can be placed on the workers that came, the next batch job waits, or the site would use nodes for
-// nothing.
+// If no group can be placed on the workers that came, the next batch job is submitted only after a pause. Otherwise the
+// site would use nodes for nothing.
 TEST_F(BatchPlanTest, UnusedWorkersAreAFailure) {
   Wait("a-1", {4});
   Turn();

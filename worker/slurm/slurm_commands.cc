@@ -24,8 +24,9 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isdigit(c); });
 }
 
-// Slurm has a state or a reason for each way to hold a batch job. The hold of a user (JobHeldUser) is none of these:
-// that user wants the batch job to wait. Nor is REQUEUE_HOLD, which may come from a user as well.
+// Returns whether Slurm or an administrator holds the batch job back; Slurm has a state or a reason for each way to do
+// so. A user's hold (JobHeldUser) does not count, because that user wants the batch job to wait. Nor does the state
+// REQUEUE_HOLD alone, which may come from a user as well.
 bool IsHeldBack(absl::string_view state, absl::string_view reason) {
   // Slurm's programs print such a reason with spaces or with "_".
   return state == "SPECIAL_EXIT" || state == "RESV_DEL_HOLD" || reason == "JobHeldAdmin" ||

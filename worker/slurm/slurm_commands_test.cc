@@ -83,7 +83,8 @@ TEST(SlurmCommandsTest, SbatchSaysTheId) {
   EXPECT_FALSE(ReadSbatch("").ok());
 }
 
-// Only the batch jobs of this site and this coordinator are ours. Lines that squeue would not print are left out.
+// Only the batch jobs of this site and this coordinator are ours. Lines of another form, such as warnings, are left
+// out.
 TEST(SlurmCommandsTest, TheQueueIsRead) {
   const std::vector<BatchJob> jobs = ReadSqueue(Facts(),
                                                 "1|PENDING|Priority|hooke hpc head:7411 a-1 4\n"

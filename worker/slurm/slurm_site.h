@@ -42,7 +42,8 @@ struct SlurmSiteOptions {
   // For one of Slurm's programs. The coordinator gives the site to another agent if it does not hear this one for 90 s.
   // Between two heartbeats squeue may run twice and scancel twice, or squeue twice and sbatch.
   absl::Duration command_limit = absl::Seconds(20);
-  absl::Duration submit_limit = absl::Seconds(20);  // When a turn has submitted for this long, it submits no more.
+  // A turn submits no more batch jobs once this long has passed since it began to act on the queue.
+  absl::Duration submit_limit = absl::Seconds(20);
   // At the start, another agent may still speak for the site. The agent asks again for so long, which is more than the
   // 90 s after which the coordinator gives up an agent that has died.
   absl::Duration takeover_limit = absl::Minutes(2);
@@ -53,8 +54,9 @@ struct SlurmSiteOptions {
 
 class SlurmSite {
  public:
-  // Starts the agent's thread. NOT_FOUND: there is no script. INVALID_ARGUMENT: as CheckSbatchFlags. INTERNAL: the
-  // folder cannot be made. FAILED_PRECONDITION: another agent of this host uses the folder.
+  // Starts the agent's thread. NOT_FOUND: the script, or one of Slurm's programs, is missing. INVALID_ARGUMENT: as
+  // CheckSbatchFlags. INTERNAL: the folder or its instance file cannot be made. FAILED_PRECONDITION: another agent of
+  // this host uses the folder.
   static absl::StatusOr<std::unique_ptr<SlurmSite>> Start(SlurmSiteOptions options);
 
   // Ends the thread, after the program of Slurm that it runs. The batch jobs stay.
@@ -91,14 +93,14 @@ class SlurmSite {
   const SlurmSiteOptions options_;
   const std::unique_ptr<AgentIdentity> identity_;
   std::unique_ptr<v1::Coordinator::Stub> stub_;
-  BatchPlan plan_;  // Only the site's thread uses it and the members below.
+  BatchPlan plan_;  // Only the site's thread uses it and the members up to problem_logged_.
   bool welcomed_ = false;
   // When the coordinator first answered that another agent speaks for the site.
   absl::Duration refused_from_ = absl::InfiniteDuration();
   std::set<std::string> waiting_;  // The jobs with groups that wait, by the last answer of the coordinator.
   absl::Duration looked_ = -absl::InfiniteDuration();  // When Slurm's queue was read last.
   std::string queue_problem_;   // Why Slurm's queue could not be read the last time; empty: it could.
-  std::string problem_logged_;  // The last problem with the coordinator that was logged; empty: none since.
+  std::string problem_logged_;  // The last problem with the coordinator that was logged; empty: it answered last.
   StopSignal stop_;
   absl::Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);

@@ -116,7 +116,7 @@ class SlurmSiteTest : public testing::Test {
  protected:
   void SetUp() override {
     fs::create_directories(folder_ + "/bin");
-    // The last word of the question how batch jobs ended is the jobs' ids.
+    // The agent asks squeue how batch jobs ended by the word --jobs=IDS. Without it, squeue prints the queue.
     Program("squeue",
             "[ -z \"$SQUEUE_PARTITION\" ] || exit 1\n"
             "for word; do case $word in --jobs=*) echo x >> asked; exec cat ends;; esac; done; cat queue");

@@ -165,7 +165,8 @@ absl::StatusOr<std::optional<v1::StateId>> GroupState::FindCommon(const std::vec
   return std::optional<v1::StateId>();
 }
 
-// Fetches a state. It must have `values` values, unless that is nullopt: then its values are let go.
+// Fetches a state. It must have `values` values; if that is nullopt, their number does not matter, as the caller
+// ignores them.
 absl::Status GroupState::Fetch(const v1::StateId& id, std::optional<uint64_t> values) {
   v1::FetchStateRequest request;
   *request.mutable_sender() = options_.sender;

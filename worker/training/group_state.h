@@ -2,8 +2,8 @@
 #define HOOKE_WORKER_TRAINING_GROUP_STATE_H_
 
 // Keeps a group's own state on the servers, so that a later start of the group goes on with it. The state has the
-// moments of the group's optimizer and the bytes that the user's program adds. If that makes the restart exact, it also
-// has the group's values.
+// moments of the group's optimizer and the bytes that the user's program adds. If a restart goes on from the group's
+// own values and not from the center's, the state has them, too (GroupStateOptions::with_values).
 //
 // Each rank keeps its own state on one server. A state counts only once all ranks have kept it. Until then the servers
 // also hold the state before it. So after the first complete state there is always a step from which all ranks can go

@@ -94,8 +94,9 @@ bool GroupTraining::HasState() const {
   return FactsOf(options_.rule).steps_locally && OptimizerStateValues(*options_.optimizer) > 0;
 }
 
-// Looks for the state of an earlier start. If the state has the group's values, the center is set to them, except under
-// kNone. The servers may have taken exchanges of later steps, and some of these only for some blocks.
+// Looks for the state of an earlier start. If the state has the group's values, the center is set to them, because the
+// servers may have taken exchanges of later steps, and some of these only for some blocks. The center stays under
+// kNone, and if the state is stale or of an earlier generation.
 absl::Status GroupTraining::RestoreState(Attached& attached) {
   if (!HasState()) return absl::OkStatus();
   GroupStateOptions options;
@@ -244,7 +245,7 @@ void GroupTraining::BeginStep() {
 }
 
 absl::StatusOr<float> GroupTraining::Combine(float loss, double learning_rate) {
-  if (Exchanges()) {
+  if (HasExchanges()) {
     planner_->Propose(MomentAt(step_ + 1), Proposal());
     Missed() = exchange_->missed() ? 1.0f : 0.0f;
     Skips() = exchange_->SkipsSome() ? 1.0f : 0.0f;
@@ -340,7 +341,7 @@ bool GroupTraining::TakesState(uint64_t step, const ExchangePlan& plan) const {
 // Counts exchanges that missed a server only on another rank. A rank knows only of its own servers. The next step's
 // collective tells it that another rank has missed a server.
 void GroupTraining::NoteMissed() {
-  if (!Exchanges()) return;
+  if (!HasExchanges()) return;
   group_skips_ = Skips() > 0;
   if (exchange_->finished() == exchanges_judged_) return;
   exchanges_judged_ = exchange_->finished();
@@ -350,19 +351,19 @@ void GroupTraining::NoteMissed() {
 // Reports how far the group is from the center. Each rank knows it of its own slice, and the step's collective has put
 // the slices together.
 void GroupTraining::NoteGap() {
-  if (!Exchanges()) return;
+  if (!HasExchanges()) return;
   const std::optional<double> distance = RelativeDistance({Gap()[0], Gap()[1]});
   if (distance.has_value()) deps_.reporter->SetCenterDistance(*distance);
 }
 
-bool GroupTraining::Exchanges() const {
+bool GroupTraining::HasExchanges() const {
   return exchange_ != nullptr && (options_.rule != RuleName::kNone || options_.sender.group() == 0);
 }
 
 ExchangePlanner::Moment GroupTraining::MomentAt(uint64_t step) const { return {step, exchange_->in_flight_since()}; }
 
 ExchangePlan GroupTraining::PlanAfter(uint64_t step) const {
-  if (!Exchanges()) return {};
+  if (!HasExchanges()) return {};
   if (options_.rule != RuleName::kNone) {
     ExchangePlan plan = planner_->PlanAfter(MomentAt(step), Proposal());
     if (leaving_ && (plan.begins || !LeavesInRhythm())) {

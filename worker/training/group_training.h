@@ -128,9 +128,9 @@ class GroupTraining {
  public:
   GroupTraining(const GroupTrainingDependencies& deps, GroupTrainingOptions options);
 
-  // Begins training. Collective, once. Returns the number of steps from which the group goes on. That is the number of
-  // steps in earlier starts of the group, or first_step if they were all in earlier generations. If the servers kept
-  // the group's own values in this generation, it is the step of those values.
+  // Begins training. Collective, once. Returns the step from which the group goes on. That is the step of its last
+  // exchange that all servers have, or first_step if it made none in this generation. If it goes on from its own
+  // values, which the servers kept in this generation, it is the step of those values.
   // Errors are those of the servers and of the group.
   absl::StatusOr<uint64_t> Begin();
 
@@ -177,12 +177,11 @@ class GroupTraining {
   // Combine. The caller then calls Finish instead of making more steps.
   bool stopping() const { return stopping_; }
 
-  // If a worker wants the group to leave (Reporter::LeaveReason), the step in which a rank learns it ends with an
-  // exchange of the whole vector, and makes a state due. If servers step the center in rounds, that is the next step
-  // which ends with an exchange anyway: one more would make a round without the other groups. Call LeaveIfAsked after
-  // that step, once the state is kept. It is then collective, and returns CANCELLED: the rank ends. Otherwise it
-  // returns OK at once. A caller that makes another step instead gets CANCELLED from its Combine, and that step does
-  // not count.
+  // If a worker wants the group to leave (Reporter::LeaveReason), one step ends with an exchange of the whole vector,
+  // and makes a state due. It is the step in which a rank learns the wish. Under sync, it is the next step that ends
+  // with an exchange anyway: one more would make a round without the other groups. Call LeaveIfAsked after that step,
+  // once the state is kept. It is then collective, and returns CANCELLED: the rank ends. Otherwise it returns OK at
+  // once. A caller that makes another step instead gets CANCELLED from its Combine, and that step does not count.
   absl::Status LeaveIfAsked();
 
   // Returns when the whole vector has arrived (GroupStep::AwaitParameters). EndStep waits by itself before an exchange,
@@ -219,7 +218,7 @@ class GroupTraining {
   void NoteGap();
   absl::Status SaveCenter(uint64_t step);
 
-  bool Exchanges() const;
+  bool HasExchanges() const;
   bool LeavesInRhythm() const;
   bool Publishes(uint64_t step) const { return options_.publishes && options_.publishes(step); }
   absl::Span<float> Proposal() const {

@@ -14,7 +14,7 @@ namespace hooke {
 absl::Status GroupTraining::Finish(uint64_t step) {
   deps_.reporter->Enter(v1::RankProgress::FINISHING);
   if (absl::Status status = group_step_->AwaitParameters(); !status.ok()) return status;
-  if (Exchanges()) {
+  if (HasExchanges()) {
     GatherNarrow();
     uint64_t sequence = step;
     if (step != options_.rhythm.steps_total) {
@@ -93,7 +93,7 @@ absl::Status GroupTraining::LeaveIfAsked() {
 
 // Returns whether a group that is to leave waits for its next regular exchange.
 bool GroupTraining::LeavesInRhythm() const {
-  return Exchanges() && InRounds(options_.rule) && FactsOf(options_.rule).sends == RuleSends::kGradients;
+  return HasExchanges() && InRounds(options_.rule) && FactsOf(options_.rule).sends == RuleSends::kGradients;
 }
 
 }  // namespace hooke

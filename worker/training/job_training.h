@@ -47,7 +47,7 @@ absl::Status AwaitOthers(Group& group, const v1::GroupStart& start);
 struct RankNumbers {
   int rank = 0;
   uint64_t steps_per_epoch = 0;  // Steps of a group in an epoch; 0: not known.
-  // Steps of a group's whole training, as the user's program says; 0: not known. Unset: train.epochs epochs.
+  // Steps of a group's whole training, in all generations; 0: not known. Unset: train.epochs epochs.
   std::optional<uint64_t> steps_total = std::nullopt;
   double first_epoch = 0;  // Passes over the data before GroupStart.first_step; >= 0.
 };

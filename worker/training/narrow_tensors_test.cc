@@ -96,7 +96,8 @@ TEST(FollowValuesTest, NotFinite) {
     Follow(type, Rounded(type, {1, 2, 3}), master);
     EXPECT_EQ(master, (std::vector<float>{1, 2, 3}));
   }
-  // A center's value that is out of float16's range is infinite there, and the center keeps it.
+  // A master that is out of float16's range has an infinite value. The program has not changed that value, so the
+  // master stays.
   std::vector<float> large = {70'000};
   const std::vector<uint16_t> value = Rounded(DataType::kFloat16, large);
   EXPECT_EQ(Widened(DataType::kFloat16, value)[0], kInfinity);

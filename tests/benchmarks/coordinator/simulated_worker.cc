@@ -152,7 +152,8 @@ std::vector<v1::WorkerMessage> SimulatedWorker::TakeDue(absl::Time now) {
   if (now < times.SendAt(outbox_.HasUrgent(), waits_since_, next_heartbeat_)) return {};
   std::vector<v1::WorkerMessage> messages = outbox_.TakeSome();
   waits_since_.reset();
-  if (outbox_.HasNext()) waits_since_ = absl::InfinitePast();  // There are more than one write takes.
+  // If more messages wait than one write takes, the rest is due at once.
+  if (outbox_.HasNext()) waits_since_ = absl::InfinitePast();
   if (now < next_heartbeat_ && (messages.empty() || !times.TakesHeartbeat(now, next_heartbeat_))) return messages;
   messages.emplace_back().mutable_heartbeat()->set_sent_ns(absl::ToUnixNanos(now));
   next_heartbeat_ = now + kHeartbeatEvery;

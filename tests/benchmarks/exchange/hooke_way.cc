@@ -37,7 +37,7 @@ class Job {
     }
     ExchangeOptions exchange;
     exchange.sender = sender_;
-    exchange.ranks = options_.ranks;
+    exchange.slices = options_.ranks;
     exchange.partition = partition_;
     exchange.servers = calls_;
     exchange.recreate = [](size_t, absl::Time) {

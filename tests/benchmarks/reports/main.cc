@@ -1,6 +1,6 @@
-// Started by `tests/benchmarks/run reports`. Measures what reports cost the thread that trains: the calls of a step,
-// and a value of an exchange whose distance from the center is measured. The calls are timed with a report every half
-// second and, in turn, with none. Prints one JSON object.
+// Started by `tests/benchmarks/run reports`. Measures what reports cost the thread that trains: the time of a step's
+// calls, and the time per value to measure an exchange's distance from the center. The calls are timed with a report
+// every half second and, in turn, with none. Prints one JSON object.
 
 #include <algorithm>
 #include <cmath>

@@ -21,7 +21,8 @@ namespace hooke {
 namespace {
 
 constexpr double kMicro = 1e-6;
-// Where nodes have several ranks, each byte takes a byte of memory.
+// The most bytes of memory for the values of all ranks if nodes have several ranks. Only if each node has one rank can
+// a byte of memory stand for many.
 constexpr uint64_t kGroupBytesMax = uint64_t{4} << 30;
 
 struct Flags {
@@ -46,7 +47,8 @@ int Print(const nlohmann::ordered_json& object) {
   return 0;
 }
 
-// How many bytes a byte must count for, so that the values of all ranks take at most `memory` bytes: a power of two.
+// Returns how many bytes of values one byte of memory must stand for, so that the values of all ranks take at most
+// `memory` bytes. It is a power of two.
 uint64_t BytesPerByte(const Flags& flags) {
   uint64_t count = 1;
   while (flags.bytes / count * static_cast<uint64_t>(flags.nodes) > flags.memory) count *= 2;

@@ -1,5 +1,5 @@
-#ifndef HOOKE_WIRE_CALLS_SERVER_EXCHANGES_H_
-#define HOOKE_WIRE_CALLS_SERVER_EXCHANGES_H_
+#ifndef HOOKE_WIRE_CALLS_EXCHANGES_OF_SERVER_H_
+#define HOOKE_WIRE_CALLS_EXCHANGES_OF_SERVER_H_
 
 #include <string>
 
@@ -9,11 +9,11 @@
 namespace hooke {
 
 // The answer of a job's server to ReadExchanges, or why there is none.
-struct ServerExchanges {
+struct ExchangesOfServer {
   std::string address;
   absl::StatusOr<v1::ReadExchangesResponse> answer;
 };
 
 }  // namespace hooke
 
-#endif  // HOOKE_WIRE_CALLS_SERVER_EXCHANGES_H_
+#endif  // HOOKE_WIRE_CALLS_EXCHANGES_OF_SERVER_H_

@@ -1,12 +1,10 @@
-// ClusterState: its figures.
-
 #include <algorithm>
 #include <array>
 #include <set>
 #include <utility>
 
 #include "job/job_state.h"
-#include "server/cluster/cluster_state.h"
+#include "server/cluster/cluster_view.h"
 #include "server/cluster/next_generation.h"
 
 namespace hooke {
@@ -20,10 +18,9 @@ std::map<State, uint64_t> NoneOfEach(State last) {
   return counts;
 }
 
-}  // namespace
-
-std::optional<JobFigures> ClusterState::JobFiguresOf(const Job& job, const FigureLimits& limits, size_t& groups_left,
-                                                     Instant now) const {
+// Returns nullopt for a job that ended too long ago. Lists at most `groups_left` groups, and takes them from it.
+std::optional<JobFigures> JobFiguresOf(const known::Job& job, const FigureLimits& limits, size_t& groups_left,
+                                       Instant now) {
   const JobRecord& record = job.record;
   JobFigures figures;
   figures.job_id = record.job_id;
@@ -36,7 +33,7 @@ std::optional<JobFigures> ClusterState::JobFiguresOf(const Job& job, const Figur
   figures.restarts = job.earlier_restarts + RestartsOf(record);
   for (const GroupRecord& group : record.groups) {
     if (group.task == v1::GroupStart::EVALUATE) continue;
-    const LiveGroup& live = job.live[group.group];
+    const known::LiveGroup& live = job.live[group.group];
     figures.step = std::max({figures.step, live.furthest_step, group.best_step});
     if (groups_left == 0) continue;
     --groups_left;
@@ -59,15 +56,15 @@ std::optional<JobFigures> ClusterState::JobFiguresOf(const Job& job, const Figur
 }
 
 // Lists jobs in the order of how much people want to see them, so that the limits leave out the others.
-void ClusterState::ListJobFigures(const FigureLimits& limits, Instant now, ClusterFigures& figures) const {
-  std::array<std::vector<const Job*>, 3> by_interest;
-  for (const auto& [number, job] : jobs_) {
+void ListJobFigures(const JobTable& all, const FigureLimits& limits, Instant now, ClusterFigures& figures) {
+  std::array<std::vector<const known::Job*>, 3> by_interest;
+  for (const auto& [number, job] : all) {
     const v1::JobState state = job.record.state;
     by_interest[HasEnded(state) ? 2 : state == v1::JOB_STATE_QUEUED ? 1 : 0].push_back(&job);
   }
   size_t groups_left = limits.groups_max;
-  for (const std::vector<const Job*>& jobs : by_interest) {
-    for (const Job* job : jobs) {
+  for (const std::vector<const known::Job*>& jobs : by_interest) {
+    for (const known::Job* job : jobs) {
       std::optional<JobFigures> one = JobFiguresOf(*job, limits, groups_left, now);
       if (!one.has_value()) continue;
       const auto trains = [](const GroupRecord& group) { return group.task != v1::GroupStart::EVALUATE; };
@@ -84,25 +81,28 @@ void ClusterState::ListJobFigures(const FigureLimits& limits, Instant now, Clust
   }
 }
 
-ClusterFigures ClusterState::Figures(const FigureLimits& limits, Instant now) const {
+}  // namespace
+
+ClusterFigures FiguresOf(const JobTable& jobs, const WorkerTable& workers, const ServerTable& servers,
+                         const FigureLimits& limits, Instant now) {
   ClusterFigures figures;
   figures.jobs = NoneOfEach(v1::JOB_STATE_HELD);
   figures.groups = NoneOfEach(v1::GROUP_STATE_HELD);
-  for (const auto& [number, job] : jobs_) {
+  for (const auto& [number, job] : jobs) {
     ++figures.jobs[job.record.state];
     if (HasEnded(job.record.state)) continue;
     for (const GroupRecord& group : job.record.groups) {
       if (group.task != v1::GroupStart::EVALUATE) ++figures.groups[group.state];
     }
   }
-  ListJobFigures(limits, now, figures);
-  for (const auto& [name, worker] : workers_) {
+  ListJobFigures(jobs, limits, now, figures);
+  for (const auto& [name, worker] : workers) {
     WorkerFigures one;
     one.name = name;
     one.site = worker.site;
     one.slots = worker.slots;
     one.slots_used = static_cast<uint32_t>(worker.slots_used());
-    one.alive = worker.session != 0 && IsAlive(worker.last_heard, now);
+    one.alive = workers.Answers(worker, now);
     one.unheard = now.steady - worker.last_heard.steady;
     ++(one.alive ? figures.workers_alive : figures.workers_silent);
     if (one.alive) {
@@ -115,14 +115,7 @@ ClusterFigures ClusterState::Figures(const FigureLimits& limits, Instant now) co
       ++figures.workers_left_out;
     }
   }
-  for (const auto& [key, server] : servers_) {
-    // A server that is known from stored jobs only was never heard.
-    if (!server.heard) continue;
-    figures.servers.push_back({server.claim.address, server.claim.server_id, IsAlive(server, now),
-                               server.reach == LiveServer::Reach::kReached, now.steady - server.last_heard.steady});
-  }
-  std::sort(figures.servers.begin(), figures.servers.end(),
-            [](const ServerFigures& a, const ServerFigures& b) { return a.address < b.address; });
+  figures.servers = servers.Figures(now);
   return figures;
 }
 

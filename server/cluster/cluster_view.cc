@@ -1,7 +1,6 @@
-// ClusterState: the status that users see.
+#include "server/cluster/cluster_view.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,8 +9,9 @@
 #include "job/done_share.h"
 #include "job/group_kinds.h"
 #include "job/job_state.h"
-#include "server/cluster/cluster_state.h"
+#include "server/cluster/shortened.h"
 #include "server/cluster/start_times.h"
+#include "server/cluster/tally.h"
 
 namespace hooke {
 namespace {
@@ -61,19 +61,7 @@ v1::GroupPart Shown(const GroupPart& part) {
 
 }  // namespace
 
-absl::Status ClusterState::CheckKnown(const std::string& job_id) const {
-  if (number_of_job_.count(job_id) > 0) return absl::OkStatus();
-  return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
-}
-
-absl::StatusOr<v1::JobStatus> ClusterState::Status(const std::string& job_id, Instant now) const {
-  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
-  return StatusOf(jobs_.at(number_of_job_.at(job_id)), now);
-}
-
-absl::StatusOr<v1::ReadStartsResponse> ClusterState::Starts(const std::string& job_id) const {
-  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
-  const JobRecord& job = jobs_.at(number_of_job_.at(job_id)).record;
+v1::ReadStartsResponse StartsOf(const JobRecord& job) {
   v1::ReadStartsResponse response;
   const std::vector<v1::LifeSpan> submit = SubmitSpans(job.submitted_unix_ms * 1000, job.preparing_us, job.upload_us);
   *response.mutable_submit() = {submit.begin(), submit.end()};
@@ -83,43 +71,33 @@ absl::StatusOr<v1::ReadStartsResponse> ClusterState::Starts(const std::string& j
   return response;
 }
 
-ClusterState::JobList ClusterState::List(size_t bytes_max, Instant now) const {
+JobList ListJobs(const JobTable& jobs, size_t bytes_max, Instant now) {
   JobList list;
   size_t bytes = 0;
-  for (auto it = jobs_.rbegin(); it != jobs_.rend(); ++it) {
+  for (auto it = jobs.rbegin(); it != jobs.rend(); ++it) {
     v1::JobStatus job = StatusOf(it->second, now);
     job.clear_notices();
     bytes += job.ByteSizeLong();
     if (bytes > bytes_max) break;
     list.jobs.push_back(std::move(job));
   }
-  list.left_out = jobs_.size() - list.jobs.size();
+  list.left_out = jobs.size() - list.jobs.size();
   return list;
 }
 
-uint64_t ClusterState::Changes(const std::string& job_id) const {
-  auto number = number_of_job_.find(job_id);
-  return number == number_of_job_.end() ? 0 : jobs_.at(number->second).changes;
-}
-
-absl::StatusOr<JobRow> ClusterState::Row(const std::string& job_id) const {
-  if (absl::Status known = CheckKnown(job_id); !known.ok()) return known;
-  return RowOf(jobs_.at(number_of_job_.at(job_id)));
-}
-
-JobRows ClusterState::RowsSince(uint64_t version, size_t rows_max) const {
+JobRows RowsSince(const JobTable& jobs, uint64_t version, size_t rows_max) {
   JobRows list;
-  list.version = last_change_;
-  list.whole = version == 0 || version < forgot_at_ || version > last_change_;
-  list.left_out = jobs_.size() - std::min(rows_max, jobs_.size());
+  list.version = jobs.last_change();
+  list.whole = version == 0 || version < jobs.forgot_at() || version > jobs.last_change();
+  list.left_out = jobs.size() - std::min(rows_max, jobs.size());
   size_t seen = 0;
-  for (auto it = jobs_.rbegin(); it != jobs_.rend() && seen < rows_max; ++it, ++seen) {
+  for (auto it = jobs.rbegin(); it != jobs.rend() && seen < rows_max; ++it, ++seen) {
     if (list.whole || it->second.changes > version) list.rows.push_back(RowOf(it->second));
   }
   return list;
 }
 
-JobRow ClusterState::RowOf(const Job& job) {
+JobRow RowOf(const known::Job& job) {
   const JobRecord& record = job.record;
   JobRow row;
   row.job_id = record.job_id;
@@ -136,14 +114,14 @@ JobRow ClusterState::RowOf(const Job& job) {
   std::vector<GroupDone> groups;
   for (const GroupRecord& group : record.groups) {
     if (group.task == v1::GroupStart::EVALUATE) continue;
-    const LiveGroup& live = job.live[group.group];
+    const known::LiveGroup& live = job.live[group.group];
     groups.push_back({group.state, group.incarnation, live.has_progress ? &live.progress : nullptr});
   }
   row.done = DoneShare(groups, record.spec.groups().count());
   return row;
 }
 
-v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
+v1::JobStatus StatusOf(const known::Job& job, Instant now) {
   const JobRecord& record = job.record;
   v1::JobStatus status;
   status.set_job_id(record.job_id);
@@ -159,7 +137,7 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   for (const GroupRecord& group : record.groups) {
     const bool shows_evaluation = record.state == v1::JOB_STATE_EVALUATING || record.state == v1::JOB_STATE_HELD;
     if (group.task == v1::GroupStart::EVALUATE && !shows_evaluation) continue;
-    const LiveGroup& live = job.live[group.group];
+    const known::LiveGroup& live = job.live[group.group];
     v1::GroupStatus* shown = status.add_groups();
     shown->set_group(group.group);
     shown->set_state(group.state);
@@ -197,77 +175,21 @@ v1::JobStatus ClusterState::StatusOf(const Job& job, Instant now) const {
   return status;
 }
 
-std::vector<const JobRecord*> ClusterState::Going() const {
-  std::vector<const JobRecord*> going;
-  for (const auto& [number, job] : jobs_) {
-    if (!HasEnded(job.record.state)) going.push_back(&job.record);
-  }
-  return going;
-}
-
-std::vector<v1::FileSet> ClusterState::FilesOfAll() const {
-  std::vector<v1::FileSet> files;
-  for (const auto& [number, job] : jobs_) {
-    if (!HasEnded(job.record.state) && job.record.spec.command().has_files()) {
-      files.push_back(job.record.spec.command().files());
-    }
-  }
-  return files;
-}
-
-std::vector<v1::NodeStatus> ClusterState::Nodes(Instant now) const {
-  std::vector<v1::NodeStatus> nodes;
-  for (const auto& [key, server] : servers_) {
-    v1::NodeStatus& node = nodes.emplace_back();
-    node.set_name(server.claim.address);
-    node.set_server_id(server.claim.server_id);
-    node.set_problem(server.problem);
-    node.set_kind(v1::NodeStatus::SERVER);
-    node.set_alive(IsAlive(server, now));
-    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
-    node.set_version(server.version);
-    node.set_center_bytes(server.center_bytes);
-    node.set_centers(server.centers);
-    node.set_disk_centers(server.disk_centers);
-    node.set_disk_bytes(server.disk_bytes);
-    node.set_cores(server.cores);
-    // The figures of a silent server are out of date, so they are left out.
-    if (node.alive()) {
-      *node.mutable_exchanges() = server.exchanges;
-      node.set_snapshot_age_seconds(server.snapshot_age_seconds);
-    }
-  }
-  for (const auto& [instance, server] : refused_servers_) {
-    v1::NodeStatus& node = nodes.emplace_back();
-    node.set_name(server.claim.address);
-    node.set_kind(v1::NodeStatus::SERVER);
-    node.set_server_id(server.claim.server_id);
-    node.set_problem(server.problem);
-    node.set_alive(IsAlive(server.last_heard, now));
-    node.set_last_heard_unix_ms(absl::ToUnixMillis(server.last_heard.wall));
-    node.set_version(server.version);
-  }
-  std::sort(nodes.begin(), nodes.end(), [](const v1::NodeStatus& a, const v1::NodeStatus& b) {
-    return std::tie(a.name(), a.server_id()) < std::tie(b.name(), b.server_id());
-  });
-  for (const auto& [name, worker] : workers_) nodes.push_back(StatusOf(worker, now));
-  return nodes;
-}
-
-v1::NodeStatus ClusterState::StatusOf(const Worker& worker, Instant now) const {
+v1::NodeStatus StatusOf(const known::Worker& worker, const WorkerTable& workers, const AvoidOptions& avoid,
+                        Instant now) {
   v1::NodeStatus node;
   node.set_name(worker.name);
   node.set_kind(v1::NodeStatus::WORKER);
   node.set_site(worker.site);
   node.set_slots(worker.slots);
   node.set_slots_used(static_cast<uint32_t>(worker.slots_used()));
-  node.set_alive(worker.session != 0 && IsAlive(worker.last_heard, now));
+  node.set_alive(workers.Answers(worker, now));
   node.set_last_heard_unix_ms(absl::ToUnixMillis(worker.last_heard.wall));
   node.set_version(worker.version);
   node.set_mpi(worker.mpi);
   *node.mutable_interfaces() = {worker.interfaces.begin(), worker.interfaces.end()};
   node.set_drain(worker.drain);
-  node.set_avoided(AvoidedText(worker, now));
+  node.set_avoided(AvoidedText(worker, avoid, now));
   node.set_only_job(Shortened(worker.only_job, 128));
   node.set_gpus(worker.gpus);
   for (const auto& [key, ranks] : worker.occupants) {
