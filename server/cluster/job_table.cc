@@ -21,7 +21,7 @@ known::Job& JobTable::Add(JobRecord record) {
 ForgottenJob JobTable::Forget(uint64_t number) {
   const JobRecord& record = jobs_.at(number).record;
   // A server compares the key with that of its shard: ClusterState::Start gives it to the job's groups.
-  const ForgottenJob trace = {record.job_id, number, record.submission_id};
+  ForgottenJob trace = {record.job_id, number, record.submission_id};
   job_of_submission_.erase(record.submission_id);
   number_of_job_.erase(record.job_id);
   jobs_.erase(number);

@@ -7,9 +7,7 @@ namespace hooke {
 namespace {
 
 using testing::DoubleNear;
-using testing::ElementsAre;
 using testing::IsEmpty;
-using testing::Pair;
 
 constexpr absl::Duration kHalfLife = absl::Hours(1);
 
