@@ -176,7 +176,7 @@ void ClusterState::EndSubmit(const JobRecord& record, bool stored, Instant now) 
 
 absl::Status ClusterState::Cancel(const std::string& job_id, Instant now) {
   Job* job = jobs_.Find(job_id);
-  if (job == nullptr) return absl::NotFoundError(absl::StrCat("no job ", job_id, ": `hooke jobs` lists them"));
+  if (job == nullptr) return jobs_.CheckKnown(job_id);
   if (HasEnded(job->record.state)) return absl::OkStatus();
   EndJob(*job, v1::JOB_STATE_CANCELLED, "cancelled by the user", now);
   Place(now);

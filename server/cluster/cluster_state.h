@@ -26,8 +26,8 @@
 // - cluster_state_servers.cc: which server is at an address, and jobs whose server moves to another address.
 // - cluster_state_forget.cc: jobs that are forgotten, and their shards on servers.
 //
-// What it knows is in tables, each a class of its own: job_table.h, worker_table.h, room_table.h, server_table.h,
-// site_table.h, owner_uses.h and link_table.h. Users see the tables through cluster_view.h.
+// It keeps jobs, workers, rooms, servers, sites, the uses of owners, and links in tables. Each table is a class in a
+// file of its own, as job_table.h. The functions of cluster_view.h make from the tables what users see.
 
 #include <cstdint>
 #include <deque>

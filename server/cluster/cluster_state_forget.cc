@@ -46,13 +46,13 @@ bool HaveHeardOfItsEnd(const known::Job& job, const ServerTable& servers, Instan
 }  // namespace
 
 absl::Status ClusterState::Forget(const std::string& job_id, Instant now) {
-  if (absl::Status known = jobs_.CheckKnown(job_id); !known.ok()) return known;
-  Job& job = *jobs_.Find(job_id);
-  if (!HasEnded(job.record.state)) {
+  Job* job = jobs_.Find(job_id);
+  if (job == nullptr) return jobs_.CheckKnown(job_id);
+  if (!HasEnded(job->record.state)) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", job_id, " has not ended: cancel it first, with `hooke cancel ", job_id, "`"));
   }
-  ForgetJob(job, "a user asked for it", now);
+  ForgetJob(*job, "a user asked for it", now);
   return absl::OkStatus();
 }
 

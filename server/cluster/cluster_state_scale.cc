@@ -20,16 +20,13 @@
 #include "server/cluster/cluster_state.h"
 #include "server/cluster/generation_wait.h"
 #include "server/cluster/next_generation.h"
-#include "server/cluster/shortened.h"
 #include "wire/steps.h"
 #include "wire/utc_time.h"
 
 namespace hooke {
 absl::Status ClusterState::Scale(const v1::ScaleJobRequest& request, Instant now) {
   Job* job = jobs_.Find(request.job_id());
-  if (job == nullptr) {
-    return absl::NotFoundError(absl::StrCat("no job ", Shortened(request.job_id(), 80), ": `hooke jobs` lists them"));
-  }
+  if (job == nullptr) return jobs_.CheckKnown(request.job_id());
   JobRecord& record = job->record;
   if (HasEnded(record.state) || record.groups.back().task == v1::GroupStart::EVALUATE) {
     return absl::FailedPreconditionError(absl::StrCat("the groups of job ", record.job_id, " have ended"));

@@ -152,7 +152,7 @@ void ClusterState::CheckWorkers(Instant now) {
 }
 
 void ClusterState::CheckWorker(Worker& worker, Instant now) {
-  const Liveness liveness = LivenessOf(now.steady - worker.last_heard.steady, options_.liveness);
+  const Liveness liveness = LivenessOf(worker.last_heard, now, options_.liveness);
   if (liveness != Liveness::kAlive && !worker.silent) WorkerSilent(worker, now);
   if (liveness != Liveness::kLost || worker.lost) return;
   const std::string why = absl::StrCat("worker ", worker.name, " has not answered since ",
@@ -205,7 +205,7 @@ void ClusterState::LoseWorker(Worker& worker, const std::string& why, Groups gro
 
 void ClusterState::CheckServers(Instant now) {
   for (auto& [key, server] : servers_) {
-    if (LivenessOf(now.steady - server.last_heard.steady, options_.liveness) != Liveness::kAlive && !server.silent) {
+    if (LivenessOf(server.last_heard, now, options_.liveness) != Liveness::kAlive && !server.silent) {
       ServerSilent(key, server, now);
     }
     servers_.DialIfDue(server, now, effects_);

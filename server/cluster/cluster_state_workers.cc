@@ -76,7 +76,7 @@ absl::StatusOr<SessionId> ClusterState::Hello(const v1::WorkerHello& hello, Inst
   }
   if (known_before && present->session != 0) {
     Worker& old = *present;
-    const bool lives = LivenessOf(now.steady - old.last_heard.steady, options_.liveness) != Liveness::kLost;
+    const bool lives = LivenessOf(old.last_heard, now, options_.liveness) != Liveness::kLost;
     if (old.instance != hello.instance() && lives) {
       return absl::AlreadyExistsError(absl::StrCat("a worker named ", hello.name(), " is connected already (site ",
                                                    old.site, "): give this one another name with --name"));

@@ -71,8 +71,8 @@ const ForgottenJob* JobTable::FindForgotten(const std::string& job_id) const {
   return found != forgotten_.end() && found->second.job_id == job_id ? &found->second : nullptr;
 }
 
-absl::Status JobTable::CheckKnown(const std::string& job_id) const {
-  if (number_of_job_.count(job_id) > 0) return absl::OkStatus();
+absl::StatusOr<const known::Job*> JobTable::Known(const std::string& job_id) const {
+  if (const known::Job* job = Find(job_id); job != nullptr) return job;
   return absl::NotFoundError(absl::StrCat("no job ", Shortened(job_id, 80), ": `hooke jobs` lists them"));
 }
 

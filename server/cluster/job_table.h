@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/cluster/known.h"
 #include "server/records/records.h"
 
@@ -44,8 +45,9 @@ class JobTable {
   std::string IdOfSubmission(const std::string& submission_id) const;
   // Returns the trace of a job that was forgotten; null if this one was not.
   const ForgottenJob* FindForgotten(const std::string& job_id) const;
-  // NOT_FOUND: there is no such job.
-  absl::Status CheckKnown(const std::string& job_id) const;
+  // Returns the job. NOT_FOUND: there is no such job.
+  absl::StatusOr<const known::Job*> Known(const std::string& job_id) const;
+  absl::Status CheckKnown(const std::string& job_id) const { return Known(job_id).status(); }
 
   // Makes new jobs get numbers above this one.
   void ReserveNumbers(uint64_t highest);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "clocks/instant.h"
 #include "server/records/records.h"
 
 namespace hooke {
@@ -20,6 +21,13 @@ struct LivenessOptions {
 enum class Liveness { kAlive, kSilent, kLost };
 
 Liveness LivenessOf(absl::Duration silence, const LivenessOptions& options);
+inline Liveness LivenessOf(Instant last_heard, Instant now, const LivenessOptions& options) {
+  return LivenessOf(now.steady - last_heard.steady, options);
+}
+
+// A lost worker, or a server that no unfinished job uses, is no longer listed if it was last heard longer ago than
+// this.
+constexpr absl::Duration kForgetAfter = absl::Hours(1);
 
 // Returns the time during which the coordinator itself was stopped. That is `since_last_tick` if it is much longer than
 // the pause between two ticks, and otherwise zero. The caller adds the result to each last_heard, because the

@@ -9,11 +9,6 @@
 #include "server/cluster/shortened.h"
 
 namespace hooke {
-namespace {
-
-constexpr absl::Duration kForgetAfter = absl::Hours(1);
-
-}  // namespace
 
 void ServerTable::AddUnheard(const JobServer& shard, Instant now) {
   known::Server& server = servers_[KeyOf(shard)];
@@ -42,7 +37,7 @@ const known::Server* ServerTable::Find(const std::string& key) const {
 }
 
 bool ServerTable::IsAlive(const known::Server& server, Instant now) const {
-  return server.heard && LivenessOf(now.steady - server.last_heard.steady, liveness_) == Liveness::kAlive;
+  return server.heard && LivenessOf(server.last_heard, now, liveness_) == Liveness::kAlive;
 }
 
 std::string ServerTable::Refuse(const ServerClaim& claim, absl::string_view version, Instant now, Effects& effects) {
@@ -89,8 +84,8 @@ std::string ServerTable::LiveServerAt(const ServerClaim& claim, Instant now) con
 std::set<std::string> ServerTable::TakeLost(Instant now) {
   std::set<std::string> addresses;
   for (auto& [key, server] : servers_) {
-    const absl::Duration silence = now.steady - server.last_heard.steady;
-    const bool lost_before = std::exchange(server.lost, LivenessOf(silence, liveness_) == Liveness::kLost);
+    const bool lost_before =
+        std::exchange(server.lost, LivenessOf(server.last_heard, now, liveness_) == Liveness::kLost);
     if (server.lost && !lost_before) addresses.insert(server.claim.address);
   }
   return addresses;
@@ -140,7 +135,7 @@ std::vector<v1::NodeStatus> ServerTable::Statuses(Instant now) const {
     node.set_snapshot_age_seconds(server.snapshot_age_seconds);
   }
   for (const auto& [instance, server] : refused_) {
-    const bool alive = LivenessOf(now.steady - server.last_heard.steady, liveness_) == Liveness::kAlive;
+    const bool alive = LivenessOf(server.last_heard, now, liveness_) == Liveness::kAlive;
     add(server.claim, server.version, server.problem, server.last_heard, alive);
   }
   std::sort(nodes.begin(), nodes.end(), [](const v1::NodeStatus& a, const v1::NodeStatus& b) {

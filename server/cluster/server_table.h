@@ -27,7 +27,7 @@ namespace hooke {
 
 class ServerTable {
  public:
-  // By KeyOf(JobServer). For a server that has sent a heartbeat, that is its identity.
+  // The keys are those of KeyOf(JobServer). If a server has sent a heartbeat, its key is its identity.
   using Servers = std::map<std::string, known::Server>;
 
   explicit ServerTable(LivenessOptions liveness) : liveness_(liveness) {}

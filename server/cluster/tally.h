@@ -1,7 +1,7 @@
 #ifndef HOOKE_SERVER_CLUSTER_TALLY_H_
 #define HOOKE_SERVER_CLUSTER_TALLY_H_
 
-// What placement needs to know of jobs and workers, computed from their records and reports. Pure.
+// Computes the groups that wait, the slots that a job takes and the room of a worker, as placement needs them. Pure.
 
 #include <cstdint>
 #include <optional>

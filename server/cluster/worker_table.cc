@@ -7,8 +7,6 @@
 namespace hooke {
 namespace {
 
-// A lost worker is no longer listed if it was last heard longer ago than this.
-constexpr absl::Duration kForgetAfter = absl::Hours(1);
 // Workers of batch jobs never come back, so they are forgotten sooner.
 constexpr absl::Duration kForgetBatchAfter = absl::Minutes(2);
 
@@ -58,7 +56,7 @@ bool WorkerTable::IsAlive(const known::Worker& worker, Instant now) const {
 }
 
 bool WorkerTable::Answers(const known::Worker& worker, Instant now) const {
-  return worker.session != 0 && LivenessOf(now.steady - worker.last_heard.steady, liveness_) == Liveness::kAlive;
+  return worker.session != 0 && LivenessOf(worker.last_heard, now, liveness_) == Liveness::kAlive;
 }
 
 bool WorkerTable::IsConnected(const std::string& worker) const {

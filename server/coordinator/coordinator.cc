@@ -195,14 +195,16 @@ absl::Status Coordinator::AwaitBatch(uint64_t batch, const Change& change) {
 
 absl::StatusOr<v1::JobStatus> Coordinator::Status(const std::string& job_id, Instant now) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
-  return StatusOf(*state_.jobs().Find(job_id), now);
+  const absl::StatusOr<const known::Job*> job = state_.jobs().Known(job_id);
+  if (!job.ok()) return job.status();
+  return StatusOf(**job, now);
 }
 
 absl::StatusOr<v1::ReadStartsResponse> Coordinator::Starts(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
-  return StartsOf(state_.jobs().Find(job_id)->record);
+  const absl::StatusOr<const known::Job*> job = state_.jobs().Known(job_id);
+  if (!job.ok()) return job.status();
+  return StartsOf((*job)->record);
 }
 
 JobList Coordinator::List(size_t bytes_max, Instant now) {
@@ -217,8 +219,9 @@ JobRows Coordinator::RowsSince(uint64_t version, size_t rows_max) {
 
 absl::StatusOr<Coordinator::JobView> Coordinator::View(const std::string& job_id, uint64_t version, Instant now) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
-  const known::Job& job = *state_.jobs().Find(job_id);
+  const absl::StatusOr<const known::Job*> found = state_.jobs().Known(job_id);
+  if (!found.ok()) return found.status();
+  const known::Job& job = **found;
   JobView view;
   view.version = job.changes;
   view.row = RowOf(job);
@@ -243,8 +246,9 @@ CoordinatorFigures Coordinator::Figures(const FigureLimits& limits, Instant now)
 
 absl::StatusOr<v1::FileSet> Coordinator::FilesOf(const std::string& job_id) {
   absl::MutexLock lock(&mutex_);
-  if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
-  const JobRecord& job = state_.jobs().Find(job_id)->record;
+  const absl::StatusOr<const known::Job*> found = state_.jobs().Known(job_id);
+  if (!found.ok()) return found.status();
+  const JobRecord& job = (*found)->record;
   if (!job.spec.command().has_files()) return absl::NotFoundError(absl::StrCat("job ", job_id, " has no files"));
   if (HasEnded(job.state)) return absl::FailedPreconditionError(absl::StrCat("job ", job_id, " has ended"));
   return job.spec.command().files();
@@ -283,8 +287,9 @@ absl::StatusOr<std::vector<ProfileKey>> Coordinator::ListProfiles(const std::str
   {
     absl::MutexLock lock(&mutex_);
     // This check comes first, because the profiles' store uses the id as a folder's name.
-    if (absl::Status known = state_.jobs().CheckKnown(job_id); !known.ok()) return known;
-    ended = HasEnded(state_.jobs().Find(job_id)->record.state);
+    const absl::StatusOr<const known::Job*> job = state_.jobs().Known(job_id);
+    if (!job.ok()) return job.status();
+    ended = HasEnded((*job)->record.state);
     // A user who has seen the end expects the last profiles. The wait is short, because no more will come.
     const absl::Time deadline = SteadyTime() + kProfilesWithin;
     while (ended && queue_.HasProfilesOf(job_id) && Wait(written_, deadline)) {

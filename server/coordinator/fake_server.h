@@ -19,8 +19,8 @@ namespace hooke {
 // Returns the heartbeat of a server that holds nothing. Its identity is "id of ADDRESS", with '-' for ':'.
 v1::ServerHeartbeatRequest FakeServer(const std::string& address);
 
-// What a FakeServer reports when it is told to end the generation of a job: for each job ID, how far the groups had
-// come. For a job that is not in the map it reports no groups.
+// How far the groups of each job had come, by job id. A FakeServer reports this when it is told to end a generation of
+// the job. For a job that is not in the map it reports no groups.
 using FakeShards = std::map<std::string, std::vector<v1::ClosedGroup>>;
 
 // Returns how far a group had come at a server. `incarnation` is the last start that exchanged there.

@@ -118,7 +118,7 @@ class FileStore {
   // Returns whether the content is here with this length. If so, notes that somebody has asked for it.
   bool Keep(const v1::FileContent& content, absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns a time. Contents that were last asked for at that time or earlier, and that no job names, may be freed.
-  // What an upload has brought or found here stays while the upload runs, unless it takes longer than UploadLimit.
+  // An upload keeps the contents that it has brought or found, unless it takes longer than UploadLimit.
   absl::Duration AskedBefore(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Reserve(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes a content's bytes into `bytes_` and `counted_`, or out of them.
